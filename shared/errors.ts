@@ -1,0 +1,116 @@
+/**
+ * Errors as data: what can go wrong, what each is called, and how it crosses from one document to another.
+ *
+ * `reason` is stable and is what code should branch on; the `name` is the specification's where it has one.
+ */
+import type { ExecutionId } from './ids.ts';
+
+/** Each reason with the `name` of the DOMException that carries it (`semantics.md`, Errors). */
+export const ERROR_NAMES = {
+  'duplicate-name': 'InvalidStateError',
+  'invalid-tool': 'InvalidStateError',
+  'inactive-document': 'InvalidStateError',
+  'not-running': 'InvalidStateError',
+  'token-redeemed': 'InvalidStateError',
+  'token-unknown': 'NotFoundError',
+  'token-expired': 'TimeoutError',
+  'document-unresponsive': 'TimeoutError',
+  'worker-unavailable': 'TimeoutError',
+  aborted: 'AbortError',
+  'token-void': 'AbortError',
+  'other-group': 'NotAllowedError',
+  policy: 'NotAllowedError',
+  'invalid-origin': 'SecurityError',
+  'no-service-worker': 'NotSupportedError',
+  'opaque-origin': 'NotSupportedError',
+  'version-mismatch': 'NotSupportedError',
+  'worker-conflict': 'NotSupportedError',
+  'invalid-input': 'DataError',
+  'not-serialisable': 'DataCloneError',
+  'too-large': 'QuotaExceededError',
+  'too-many': 'QuotaExceededError',
+  'storage-full': 'QuotaExceededError',
+  'tool-failed': 'UnknownError',
+  'tool-unavailable': 'UnknownError',
+  navigated: 'UnknownError',
+  'document-lost': 'UnknownError',
+  'storage-unavailable': 'UnknownError',
+} as const;
+
+export type Reason = keyof typeof ERROR_NAMES;
+
+/** What a tool threw, as far as it can cross: no class, no stack, no extras. */
+export interface CauseRecord {
+  name: string;
+  message: string;
+  code?: string;
+  cause?: CauseRecord;
+}
+
+/** One of our errors on its way to whoever awaits it. */
+export interface ErrorRecord {
+  reason: Reason;
+  message: string;
+  /** Could the tool's callback have begun? `false` only where a retry is certainly safe. */
+  started: boolean;
+  executionId?: ExecutionId;
+  cause?: CauseRecord;
+}
+
+/** What each reason says where nobody has more to say. */
+const MESSAGES: Partial<Record<Reason, string>> = {
+  'not-running': 'No activation of this invocation is running.',
+  'token-redeemed': 'The continuation token was already redeemed.',
+  'token-unknown': 'No such continuation token.',
+  'token-expired': 'The continuation token expired before any page redeemed it.',
+  'token-void': 'The continuation token is void: its execution was cancelled or failed.',
+  'document-unresponsive': 'The document did not answer in time.',
+  'worker-unavailable': 'The service worker did not answer in time.',
+  aborted: 'The execution was cancelled.',
+  'other-group': 'The continuation token belongs to another browsing context group.',
+  'tool-failed': 'The tool threw.',
+  'tool-unavailable': 'The tool is no longer registered, or its document is gone.',
+  navigated: 'The document navigated away and no continuation token was outstanding.',
+  'document-lost': 'The document is gone without a word.',
+  'storage-unavailable': 'Storage refused or did not answer.',
+  'storage-full': 'Storage is full.',
+  'version-mismatch': 'Page and worker speak no common version of the protocol: reload the page.',
+};
+
+/** The record of one of our own errors. */
+export function failure(reason: Reason, started: boolean, message = MESSAGES[reason] ?? reason): ErrorRecord {
+  return { reason, started, message };
+}
+
+const CAUSE_DEPTH = 3;
+const TEXT_LIMIT = 4096;
+
+/** Whatever was thrown → a record that is safe to send. Never throws, whatever the value does when it is read. */
+export function causeOf(thrown: unknown, depth = CAUSE_DEPTH): CauseRecord {
+  if (typeof thrown !== 'object' || thrown === null) return { name: 'Error', message: asText(thrown) };
+  const record: CauseRecord = {
+    name: asText(read(thrown, 'name') ?? 'Error'),
+    message: asText(read(thrown, 'message') ?? ''),
+  };
+  const code = read(thrown, 'code');
+  if (typeof code === 'string') record.code = code.slice(0, TEXT_LIMIT);
+  const cause = read(thrown, 'cause');
+  if (cause !== undefined && depth > 1) record.cause = causeOf(cause, depth - 1);
+  return record;
+}
+
+function read(object: object, member: string): unknown {
+  try {
+    return Reflect.get(object, member);
+  } catch {
+    return undefined;
+  }
+}
+
+function asText(value: unknown): string {
+  try {
+    return String(value).slice(0, TEXT_LIMIT);
+  } catch {
+    return '';
+  }
+}

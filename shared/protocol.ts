@@ -1,0 +1,240 @@
+/**
+ * What pages and the worker say to each other: the whole protocol, and nothing else.
+ *
+ * Rules: a field may be added and unknown fields are ignored; anything else is a new version.
+ * Every command may be repeated (I2): the ids in it say whether it has been seen before.
+ * A page takes part by `hello`, which carries a port; all commands then travel over that port.
+ */
+import type { ErrorRecord, Reason } from './errors.ts';
+import type {
+  ActivationId,
+  DocumentId,
+  ExecutionId,
+  Generation,
+  GroupId,
+  TabId,
+  TokenDigest,
+} from './ids.ts';
+import type { Sealed } from './seal.ts';
+import type { ToolDefinition, ToolOwner } from './tool.ts';
+
+/** The versions that this code speaks, best first. */
+export const PROTOCOL_VERSIONS: readonly number[] = [1];
+
+/** All messages that are not on a relay's own port have a `type` that begins so; whatever else arrives is a site's own. */
+export const PREFIX = 'webmcp-relay:';
+export const HELLO = `${PREFIX}hello`;
+export const GOODBYE = `${PREFIX}goodbye`;
+/** Worker → every client, from a worker that has just started and needs its documents: say hello. */
+export const SUMMONS = `${PREFIX}summons`;
+
+/** Name of the Web Lock that a worker holds for as long as it lives. */
+export function lockName(generation: Generation): string {
+  return `${PREFIX}${generation}`;
+}
+
+/** Who a document is. */
+export interface DocumentFacts {
+  documentId: DocumentId;
+  tabId: TabId;
+  groupId: GroupId;
+  /** Is it the document of a top-level window? */
+  top: boolean;
+  url: string;
+}
+
+/** Page → worker. The message transfers the port of the connection. */
+export interface Hello extends DocumentFacts {
+  type: typeof HELLO;
+  versions: readonly number[];
+  announcement: Announcement;
+}
+
+/** Everything that a worker without memory has to learn from a document (I4). */
+export interface Announcement {
+  tools: ToolDefinition[];
+  calls: AnnouncedCall[];
+  activations: AnnouncedActivation[];
+  resumptions: AnnouncedResumption[];
+}
+
+/** A call of this document whose outcome it awaits from the worker. */
+export interface AnnouncedCall {
+  call: Call;
+  /** Storage knows it: a worker that does not find it there must not begin it anew. */
+  stored: boolean;
+}
+
+/** An activation that runs in this document, or that ended there and was not released yet. */
+export interface AnnouncedActivation {
+  activationId: ActivationId;
+  executionId: ExecutionId;
+  key: string;
+  stored: boolean;
+  /** `null` for a resumed activation: its execution is in storage. */
+  call: Call | null;
+  end: End | null;
+}
+
+/** A redemption that was accepted and whose callback has not been told to run. */
+export interface AnnouncedResumption {
+  activationId: ActivationId;
+  executionId: ExecutionId;
+}
+
+/** Page → worker, while it leaves. */
+export interface Goodbye {
+  type: typeof GOODBYE;
+  documentId: DocumentId;
+  /** Calls that end with the page and that the worker never heard of. */
+  lostCalls: LostCall[];
+}
+
+export interface LostCall {
+  executionId: ExecutionId;
+  callerTabId: TabId;
+  groupId: GroupId;
+  toolName: string;
+  input: string;
+}
+
+/** The answer to a hello, by the new port. After `welcome` both ends wrap and expose over that port. */
+export type HelloAnswer =
+  | { type: 'welcome'; version: number; generation: Generation; tabId: TabId }
+  | { type: 'refused'; error: ErrorRecord };
+
+/**
+ * An execution as its caller describes it. The first activation has the id of its execution, a resumed one that of its
+ * redemption: who asks twice names the same thing twice.
+ */
+export interface Call {
+  executionId: ExecutionId;
+  callerDocumentId: DocumentId;
+  callerTabId: TabId;
+  groupId: GroupId;
+  keepalive: boolean;
+  /** The document that registered the tool. */
+  documentId: DocumentId;
+  registrationId: string;
+  toolName: string;
+  /** JSON text of an object. */
+  input: string;
+  /** The execution's key, base64url: seals what is stored of it, and is itself never stored. */
+  key: string;
+  /** That key, sealed by the secret of the caller's tab: lets a later document of the tab read input and outputs. */
+  tabKey: Sealed | null;
+}
+
+/** A request to store a continuation token. The token itself stays in its page. */
+export interface Grant {
+  activationId: ActivationId;
+  executionId: ExecutionId;
+  call: Call | null;
+  key: string;
+  digest: TokenDigest;
+  /** The execution's key, sealed by the token. */
+  tokenKey: Sealed;
+  /** Milliseconds. */
+  lifetime: number;
+}
+
+export interface Redemption {
+  activationId: ActivationId;
+  token: string;
+}
+
+/** How a callback ended. */
+export type End =
+  | { type: 'returned'; text: string | null }
+  /** `leaving`: the document is on its way out, so the throw may be no more than a fetch cut short. */
+  | { type: 'threw'; error: ErrorRecord; leaving: boolean };
+
+export interface EndReport {
+  activationId: ActivationId;
+  executionId: ExecutionId;
+  key: string;
+  stored: boolean;
+  end: End;
+}
+
+/** How an execution ended. `text` is `null` where the tool returned `undefined`. */
+export type Outcome = { type: 'result'; text: string | null } | { type: 'failed'; error: ErrorRecord };
+
+export type Reply<T = undefined> = { ok: true; value: T } | { ok: false; error: ErrorRecord };
+
+export interface PendingExecution {
+  executionId: ExecutionId;
+  toolName: string;
+  input: string;
+  settled: boolean;
+  outputs: Output[];
+}
+
+/** What an activation gave that was granted a token. Its id is the activation's. */
+export interface Output {
+  activationId: ActivationId;
+  text: string | null;
+}
+
+/** The worker's face. Every method answers within a bound; outcomes come later, as commands to the page (I8). */
+export interface Coordinator {
+  execute(call: Call): Promise<Reply>;
+  cancel(request: { executionId: ExecutionId }): Promise<Reply>;
+  grant(grant: Grant): Promise<Reply>;
+  redeem(redemption: Redemption): Promise<Reply<{ executionId: ExecutionId }>>;
+  reportEnd(report: EndReport): Promise<Reply>;
+  /** A navigation of the document ended without a new document. */
+  reportStay(): Promise<Reply>;
+  announceTools(announcement: { tools: ToolDefinition[] }): Promise<Reply>;
+  listTools(): Promise<Reply<ToolOwner[]>>;
+  collect(request: { tabSecret: string }): Promise<Reply<PendingExecution[]>>;
+  watch(request: { on: boolean }): Promise<Reply>;
+}
+
+/** A command to run a callback. */
+export interface Activate {
+  activationId: ActivationId;
+  executionId: ExecutionId;
+  call: Call | null;
+  toolName: string;
+  input: string;
+  key: string;
+  /** Milliseconds since the epoch; a document that reads the command later refuses it. */
+  refuseAfter: number;
+}
+
+export type Acknowledgement = { accepted: true } | { accepted: false; reason: Reason; message: string };
+
+/** A page's face. */
+export interface DocumentPeer {
+  activate(command: Activate): Promise<Acknowledgement>;
+  abort(command: { activationId: ActivationId }): Promise<void>;
+  /** An accepted resumption will not run. */
+  withdraw(command: { activationId: ActivationId; error: ErrorRecord }): Promise<void>;
+  /** Acknowledged once the caller has it. */
+  settle(command: { executionId: ExecutionId; outcome: Outcome }): Promise<void>;
+  deliverOutput(command: { executionId: ExecutionId; output: Output }): Promise<void>;
+  /** The ends of these activations are safe: forget them. */
+  release(command: { activationIds: ActivationId[] }): Promise<void>;
+  toolsChanged(): Promise<void>;
+  observe(snapshot: Snapshot): Promise<void>;
+  ping(): Promise<true>;
+}
+
+/** What `relay.watch` shows. It holds no input, no result, no token. */
+export interface Snapshot {
+  generation: Generation;
+  /** Milliseconds since the epoch, by the worker's clock. */
+  now: number;
+  documents: { documentId: DocumentId; tabId: TabId; url: string; top: boolean; tools: string[] }[];
+  executions: {
+    id: ExecutionId;
+    toolName: string;
+    state: 'open' | 'settled';
+    callerDocumentId: DocumentId | null;
+    activations: { id: ActivationId; documentId: DocumentId; state: string }[];
+    tokens: { state: string; deadline: number | null }[];
+    /** `null` while open, then `'result'` or the reason of the failure. */
+    outcome: 'result' | Reason | null;
+  }[];
+}

@@ -1,0 +1,110 @@
+/**
+ * What the core is told, and what it wants done. Events are past tense and carry everything that a step may use: time,
+ * ids and values come in with them. Effects are for the shell to perform, after the commit (I1).
+ */
+import type { Bounds } from '../../shared/bounds.ts';
+import type { ErrorRecord } from '../../shared/errors.ts';
+import type { ActivationId, DocumentId, ExecutionId, GroupId, TabId, TokenDigest } from '../../shared/ids.ts';
+import type { Announcement, Call, DocumentFacts, LostCall, Reply } from '../../shared/protocol.ts';
+import type { Sealed } from '../../shared/seal.ts';
+import type { ToolDefinition } from '../../shared/tool.ts';
+import type { ConnectedDocument, Ending, Execution, Value } from './state.ts';
+
+export type Event = { now: number } & Happening;
+
+export type Happening =
+  | { type: 'document-connected'; facts: DocumentFacts; clientId: string; announcement: AnnouncedState }
+  /** It said goodbye. */
+  | { type: 'document-left'; documentId: DocumentId; lostCalls: LostCall[] }
+  /** It is gone, without a word. */
+  | { type: 'document-lost'; documentId: DocumentId }
+  /** A navigation of it ended without a new document. */
+  | { type: 'document-stayed'; documentId: DocumentId }
+  | { type: 'tools-changed'; documentId: DocumentId; tools: ToolDefinition[] }
+  | { type: 'execution-requested'; documentId: DocumentId; call: Call }
+  | { type: 'cancel-requested'; executionId: ExecutionId }
+  | { type: 'token-requested'; documentId: DocumentId; grant: SealedGrant }
+  | {
+      type: 'token-presented';
+      documentId: DocumentId;
+      activationId: ActivationId;
+      digest: TokenDigest;
+      /** The execution that the digest was found in. */
+      executionId: ExecutionId | null;
+    }
+  | {
+      type: 'activation-acknowledged';
+      executionId: ExecutionId;
+      activationId: ActivationId;
+      refused: ErrorRecord | null;
+    }
+  | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: SealedEnd }
+  | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
+  | { type: 'outcomes-collected'; documentId: DocumentId; tabId: TabId }
+  | { type: 'records-loaded'; records: Execution[] }
+  | { type: 'time-passed' };
+
+/** An announcement whose ends are sealed where they will be stored. */
+export interface AnnouncedState extends Omit<Announcement, 'activations'> {
+  activations: (Omit<Announcement['activations'][number], 'end'> & { end: SealedEnd | null })[];
+}
+
+export type SealedEnd =
+  | { type: 'returned'; value: Value }
+  /** `error` is an ErrorRecord as JSON; its reason stands beside it. */
+  | { type: 'threw'; error: Value; reason: ErrorRecord['reason']; leaving: boolean };
+
+export interface SealedGrant {
+  activationId: ActivationId;
+  executionId: ExecutionId;
+  call: Call | null;
+  input: Value | null;
+  digest: TokenDigest;
+  key: Sealed;
+  lifetime: number;
+}
+
+export type Effect =
+  | {
+      type: 'activate';
+      documentId: DocumentId;
+      execution: Execution;
+      activationId: ActivationId;
+      refuseAfter: number;
+    }
+  | { type: 'abort'; documentId: DocumentId; activationId: ActivationId }
+  | { type: 'withdraw'; documentId: DocumentId; activationId: ActivationId; error: ErrorRecord }
+  | { type: 'settle'; documentId: DocumentId; executionId: ExecutionId; ending: Ending }
+  | {
+      type: 'deliver-output';
+      documentId: DocumentId;
+      executionId: ExecutionId;
+      activationId: ActivationId;
+      value: Value;
+    }
+  | { type: 'release'; documentId: DocumentId; activationIds: ActivationId[] }
+  /** Ask every client to say hello; then say whether this document did. */
+  | { type: 'summon'; documentId: DocumentId }
+  | { type: 'announce-tools'; groupId: GroupId };
+
+/** One change of the state. */
+export type Change =
+  | { type: 'put'; execution: Execution }
+  | { type: 'remove'; execution: Execution }
+  /** It comes from storage: nothing to commit. */
+  | { type: 'load'; execution: Execution }
+  | { type: 'connect'; document: ConnectedDocument }
+  | { type: 'disconnect'; documentId: DocumentId };
+
+export interface Step {
+  changes: Change[];
+  effects: Effect[];
+  reply: Reply<unknown>;
+}
+
+/** What a step collects while it goes over one execution. */
+export interface Turn {
+  readonly now: number;
+  readonly bounds: Readonly<Bounds>;
+  effects: Effect[];
+}

@@ -1,0 +1,392 @@
+/**
+ * One execution, from its request to its settlement: its activations, its outputs and answers, its caller.
+ *
+ * Owns: what an event means for a single execution. Does not own: which executions an event concerns (`step`), tokens' own
+ * rules (`token`), who is connected (`registry`).
+ * Kept: I3 an activation begins at most once; I6 one settlement; a change is made by `moveActivation` and `settle` only.
+ * Every function here changes the draft it is given and leaves its effects in the turn; `advance` then draws the conclusions.
+ *
+ *            command    begin    return    throw   hold   stay   discard    lose       withdraw
+ * waiting    commanded  running  returned  threw   held   .      .          .          withdrawn
+ * commanded  commanded  running  returned  threw   held   .      .          lost       waiting
+ * running    .          .        returned  threw   held   .      .          lost       .
+ * held       .          .        .         .       .      threw  discarded  .          .
+ * (returned, threw, discarded, lost, withdrawn: final)
+ *
+ * `withdraw` of a commanded activation is a refusal that came too late to begin: it may be commanded again.
+ */
+import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
+import type { DocumentId } from '../../shared/ids.ts';
+import type { Call } from '../../shared/protocol.ts';
+import type { SealedEnd, Turn } from './event.ts';
+import type {
+  Activation,
+  ActivationState,
+  ConnectedDocument,
+  Ending,
+  Execution,
+  State,
+  Value,
+} from './state.ts';
+import { expireTokens, isOutstanding, moveToken, startLifetimes } from './token.ts';
+
+export type ActivationEvent =
+  | 'command'
+  | 'begin'
+  | 'return'
+  | 'throw'
+  | 'hold'
+  | 'stay'
+  | 'discard'
+  | 'lose'
+  | 'withdraw';
+
+const ENDS = { return: 'returned', throw: 'threw', hold: 'held' } as const;
+
+export const ACTIVATION_TABLE: Readonly<
+  Record<ActivationState, Readonly<Partial<Record<ActivationEvent, ActivationState>>>>
+> = {
+  waiting: { command: 'commanded', begin: 'running', ...ENDS, withdraw: 'withdrawn' },
+  commanded: { command: 'commanded', begin: 'running', ...ENDS, lose: 'lost', withdraw: 'waiting' },
+  running: { ...ENDS, lose: 'lost' },
+  held: { stay: 'threw', discard: 'discarded' },
+  returned: {},
+  threw: {},
+  discarded: {},
+  lost: {},
+  withdrawn: {},
+};
+
+/** An outcome that nobody collects is kept this long, in milliseconds. */
+export const OUTCOME_KEPT = 600_000;
+/** What is left of a settled execution, or of a call that died with its page, is kept this long. */
+export const REMAINS_KEPT = 60_000;
+/** An acknowledgement given just before `refuseAfter` may still be on its way. */
+export const ACKNOWLEDGEMENT_GRACE = 500;
+
+/** Moves the activation if its table allows it, and says whether it did. */
+export function moveActivation(activation: Activation, event: ActivationEvent): boolean {
+  const next = ACTIVATION_TABLE[activation.state][event];
+  if (next === undefined) return false;
+  activation.state = next;
+  return true;
+}
+
+/** Has it begun, or may it have, and is it not over? */
+export function isActive(activation: Activation): boolean {
+  return activation.state === 'commanded' || activation.state === 'running';
+}
+
+function isOpen(activation: Activation): boolean {
+  return isActive(activation) || activation.state === 'waiting';
+}
+
+/** Could any callback of the execution have begun? */
+function hasStarted(execution: Execution): boolean {
+  return execution.activations.some(
+    ({ state, mayHaveBegun }) => mayHaveBegun || (state !== 'waiting' && state !== 'withdrawn'),
+  );
+}
+
+export function createExecution(call: Call, caller: ConnectedDocument | undefined, input: Value): Execution {
+  return {
+    id: call.executionId,
+    revision: 0,
+    stored: false,
+    groupId: call.groupId,
+    callerDocumentId: call.callerDocumentId,
+    callerClientId: caller?.clientId ?? null,
+    callerTabId: call.callerTabId,
+    keepalive: call.keepalive,
+    toolName: call.toolName,
+    registrationId: call.registrationId,
+    input,
+    tabKey: call.tabKey,
+    activations: [],
+    tokens: [],
+    outputs: [],
+    answer: null,
+    settled: null,
+  };
+}
+
+export function createActivation(
+  id: string,
+  documentId: DocumentId,
+  document: ConnectedDocument | undefined,
+  now: number,
+  resumes: string | null = null,
+): Activation {
+  return {
+    id,
+    documentId,
+    clientId: document?.clientId ?? null,
+    tabId: document?.tabId ?? null,
+    state: 'waiting',
+    resumes,
+    granted: false,
+    mayHaveBegun: false,
+    heardAt: now,
+    refuseAfter: 0,
+    held: null,
+  };
+}
+
+/** The document acknowledges: the callback begins. */
+export function beginActivation(activation: Activation, now: number): void {
+  activation.heardAt = now;
+  moveActivation(activation, 'begin');
+}
+
+/** The document refuses to begin it: for good, or because it read the command too late. */
+export function refuseActivation(
+  execution: Execution,
+  activation: Activation,
+  refusal: ErrorRecord,
+  turn: Turn,
+): void {
+  if (!moveActivation(activation, 'withdraw')) return;
+  activation.mayHaveBegun = false;
+  if (activation.resumes === null) {
+    moveActivation(activation, 'withdraw');
+    settle(execution, failed(refusal.reason, hasStarted(execution)), turn);
+  } else if (refusal.reason !== 'document-unresponsive') {
+    withdrawResumption(execution, activation);
+  }
+}
+
+/** It will not run: its token is outstanding again, with its old deadline (rule 5). */
+function withdrawResumption(execution: Execution, activation: Activation): void {
+  moveActivation(activation, 'withdraw');
+  const token = execution.tokens.find(({ digest }) => digest === activation.resumes);
+  if (token !== undefined && moveToken(token, 'restore')) token.redeemedBy = null;
+}
+
+/** Its callback ended (rules 9 and 10). */
+export function endActivation(
+  execution: Execution,
+  activation: Activation,
+  end: SealedEnd,
+  turn: Turn,
+): void {
+  const holds = end.type === 'threw' && end.leaving && hasOutstanding(execution, activation);
+  const event = end.type === 'returned' ? 'return' : holds ? 'hold' : 'throw';
+  if (!moveActivation(activation, event)) return;
+  activation.heardAt = turn.now;
+  startLifetimes(execution, activation.id, turn.now);
+  if (end.type === 'returned') {
+    if (activation.granted) addOutput(execution, activation, end.value, turn);
+    else execution.answer = end.value;
+  } else if (holds) {
+    activation.held = { error: end.error, reason: end.reason };
+  } else if (!activation.granted || hasOutstanding(execution, activation)) {
+    settle(execution, { type: 'failed', reason: end.reason, started: true, detail: end.error }, turn);
+  }
+}
+
+function hasOutstanding(execution: Execution, issuer: Activation): boolean {
+  return execution.tokens.some((token) => token.issuer === issuer.id && isOutstanding(token));
+}
+
+function addOutput(execution: Execution, activation: Activation, value: Value, turn: Turn): void {
+  execution.outputs.push({ activationId: activation.id, value });
+  deliverOutput(execution, activation.id, value, turn);
+}
+
+export function deliverOutput(execution: Execution, activationId: string, value: Value, turn: Turn): void {
+  if (execution.callerDocumentId === null) return;
+  const { callerDocumentId: documentId, id: executionId } = execution;
+  turn.effects.push({ type: 'deliver-output', documentId, executionId, activationId, value });
+}
+
+/** The document of a held throw stays after all: the throw counts. */
+export function reportHeld(execution: Execution, documentId: DocumentId, turn: Turn): void {
+  for (const activation of execution.activations) {
+    if (activation.documentId === documentId && moveActivation(activation, 'stay')) {
+      settle(execution, heldEnding(activation), turn);
+    }
+  }
+}
+
+function heldEnding(activation: Activation): Ending {
+  const { error: detail = null, reason = 'tool-failed' } = activation.held ?? {};
+  return { type: 'failed', reason, started: true, detail };
+}
+
+/** The document of the activation is gone (rules 5 and 11). `heardAt`: when it was surely still there. */
+export function loseActivation(
+  execution: Execution,
+  activation: Activation,
+  reason: 'navigated' | 'document-lost',
+  heardAt: number,
+  turn: Turn,
+): void {
+  if (activation.state === 'waiting' && activation.resumes !== null) {
+    withdrawResumption(execution, activation);
+  } else if (activation.state === 'waiting') {
+    moveActivation(activation, 'withdraw');
+    const { mayHaveBegun } = activation;
+    settle(execution, failed(mayHaveBegun ? reason : 'tool-unavailable', mayHaveBegun), turn);
+  } else if (moveActivation(activation, 'lose')) {
+    startLifetimes(execution, activation.id, heardAt);
+    if (!activation.granted) settle(execution, failed(reason, true), turn);
+  }
+}
+
+/** The caller is gone (`semantics.md`, The caller leaves). */
+export function loseCaller(execution: Execution, reason: 'navigated' | 'document-lost', turn: Turn): void {
+  const latest = execution.activations.findLast(({ state }) => state !== 'waiting' && state !== 'withdrawn');
+  const continues = execution.tokens.some(isOutstanding) || execution.activations.some(awaitsTurn);
+  execution.callerDocumentId = null;
+  execution.callerClientId = null;
+  if (execution.settled !== null || execution.keepalive) return;
+  if (continues && latest?.tabId === execution.callerTabId) return;
+  settle(execution, failed(reason, hasStarted(execution)), turn);
+  if (execution.settled !== null) (execution as Settled).settled.keepUntil = turn.now + REMAINS_KEPT;
+}
+
+type Settled = Execution & { settled: NonNullable<Execution['settled']> };
+
+/** An accepted resumption whose callback was not told to run: its token falls back if its document goes. */
+function awaitsTurn(activation: Activation): boolean {
+  return activation.state === 'waiting' && activation.resumes !== null;
+}
+
+/** A cancel always cancels. The caller has rejected its promise already, with its own reason. */
+export function cancelExecution(execution: Execution, turn: Turn): void {
+  settle(execution, failed('aborted', hasStarted(execution)), turn);
+  markDelivered(execution, turn);
+}
+
+function failed(reason: Reason, started: boolean): Ending {
+  return { type: 'failed', reason, started, detail: null };
+}
+
+/** The one place where an execution settles (I6): what still runs is aborted, what waits is withdrawn, what is outstanding is void. */
+export function settle(execution: Execution, ending: Ending, turn: Turn): void {
+  if (execution.settled !== null) return;
+  execution.settled = {
+    ending,
+    as: ending.type === 'result' ? 'result' : ending.reason,
+    at: turn.now,
+    keepUntil: turn.now + OUTCOME_KEPT,
+    delivered: false,
+  };
+  for (const activation of execution.activations) {
+    const { documentId, id: activationId } = activation;
+    if (moveActivation(activation, 'lose')) {
+      turn.effects.push({ type: 'abort', documentId, activationId });
+    } else if (moveActivation(activation, 'withdraw')) {
+      if (activation.resumes !== null) {
+        turn.effects.push({
+          type: 'withdraw',
+          documentId,
+          activationId,
+          error: failure('token-void', false),
+        });
+      }
+    }
+  }
+  for (const token of execution.tokens) moveToken(token, 'void');
+  deliverOutcome(execution, turn);
+}
+
+/** Tells the caller, if it has one. */
+export function deliverOutcome(execution: Execution, turn: Turn): void {
+  const { callerDocumentId: documentId, id: executionId, settled } = execution;
+  if (documentId === null || settled === null || settled.ending === null) return;
+  turn.effects.push({ type: 'settle', documentId, executionId, ending: settled.ending });
+}
+
+/** Its outcome is where it belongs: shrink to what a late `resumeTool` is told by (rule 13). */
+export function markDelivered(execution: Execution, turn: Turn): void {
+  const { settled } = execution;
+  if (settled === null || settled.delivered) return;
+  settled.delivered = true;
+  settled.ending = null;
+  execution.input = {};
+  execution.answer = null;
+  execution.outputs = [];
+  execution.tabKey = null;
+  for (const token of execution.tokens) token.key = null;
+  for (const activation of execution.activations) {
+    activation.held = null;
+    turn.effects.push({ type: 'release', documentId: activation.documentId, activationIds: [activation.id] });
+  }
+}
+
+/** Is nothing left of it that anybody may ask for? */
+export function isForgotten(execution: Execution, now: number): boolean {
+  const { settled } = execution;
+  if (settled === null) return false;
+  if (!settled.delivered) return execution.callerDocumentId === null && now >= settled.keepUntil;
+  return now >= remainsUntil(execution);
+}
+
+function remainsUntil(execution: Execution): number {
+  if (execution.tokens.length === 0) return 0;
+  const settledAt = execution.settled?.at ?? 0;
+  const deadlines = execution.tokens.map((token) => token.deadline ?? settledAt + token.lifetime);
+  return Math.max(settledAt, ...deadlines) + REMAINS_KEPT;
+}
+
+/**
+ * Draws every conclusion that holds by now: expired tokens, activations whose turn it is, bounds that have passed, and
+ * whether the execution is over (rule 9). May be called at any time, any number of times.
+ */
+export function advance(execution: Execution, state: State, turn: Turn): void {
+  expireTokens(execution, turn.now);
+  if (execution.settled !== null) return;
+  for (const activation of execution.activations) {
+    if (activation.state === 'waiting') commandIfDue(execution, activation, state, turn);
+    else if (activation.state === 'commanded' && turn.now > activation.refuseAfter + ACKNOWLEDGEMENT_GRACE) {
+      moveActivation(activation, 'withdraw');
+      settle(execution, failed('document-unresponsive', hasStarted(execution)), turn);
+    }
+  }
+  if (execution.activations.some(isOpen) || execution.tokens.some(isOutstanding)) return;
+  const held = execution.activations.findLast(({ state }) => state === 'held');
+  if (held !== undefined) settle(execution, heldEnding(held), turn);
+  else if (execution.answer !== null) settle(execution, { type: 'result', value: execution.answer }, turn);
+  else settle(execution, failed('token-expired', true), turn);
+}
+
+/** Commands a waiting activation once its document is here and the activation that issued its token is over (rule 4). */
+function commandIfDue(execution: Execution, activation: Activation, state: State, turn: Turn): void {
+  const document = state.documents.get(activation.documentId);
+  const token = execution.tokens.find(({ digest }) => digest === activation.resumes);
+  const issuer = execution.activations.find(({ id }) => id === token?.issuer);
+  if (document === undefined || (issuer !== undefined && isOpen(issuer))) return;
+  activation.tabId = document.tabId;
+  activation.clientId = document.clientId;
+  command(execution, activation, turn);
+}
+
+/**
+ * Tells the document to run it; a repeated command is dropped there (I2). A resumption may begin as long as its token
+ * would have lived: a page that is slow to load loses nothing.
+ */
+export function command(execution: Execution, activation: Activation, turn: Turn): void {
+  if (activation.state === 'commanded') activation.mayHaveBegun = true;
+  if (!moveActivation(activation, 'command')) return;
+  const token = execution.tokens.find(({ digest }) => digest === activation.resumes);
+  activation.refuseAfter = Math.max(turn.now + turn.bounds.acknowledging, token?.deadline ?? 0);
+  const { documentId, id: activationId, refuseAfter } = activation;
+  turn.effects.push({ type: 'activate', documentId, execution, activationId, refuseAfter });
+}
+
+/** The next time at which `advance` or a removal has something to do; `Infinity` if only an event can change anything. */
+export function nextWake(execution: Execution, now: number): number {
+  const { settled } = execution;
+  if (settled !== null) {
+    if (settled.delivered) return remainsUntil(execution);
+    return execution.callerDocumentId === null ? settled.keepUntil : Number.POSITIVE_INFINITY;
+  }
+  const times = [Number.POSITIVE_INFINITY];
+  for (const token of execution.tokens)
+    if (isOutstanding(token)) times.push(token.deadline ?? Number.POSITIVE_INFINITY);
+  for (const activation of execution.activations) {
+    if (activation.state === 'commanded') times.push(activation.refuseAfter + ACKNOWLEDGEMENT_GRACE + 1);
+  }
+  return Math.max(now, Math.min(...times));
+}

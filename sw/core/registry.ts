@@ -1,0 +1,82 @@
+/**
+ * Who is connected, and which tools they offer.
+ *
+ * Kept: a document that said goodbye or is gone is not in here; a tab's id is held by one live window (`design.md`, Identity).
+ */
+import type { GroupId } from '../../shared/ids.ts';
+import type { DocumentFacts, Snapshot } from '../../shared/protocol.ts';
+import type { ToolOwner } from '../../shared/tool.ts';
+import type { ConnectedDocument, Execution, State } from './state.ts';
+
+/** The tools of a group, document by document. Pure: what it lists is what the documents last announced. */
+export function toolsOfGroup(state: State, groupId: GroupId): ToolOwner[] {
+  return [...state.documents.values()]
+    .filter((document) => document.groupId === groupId && document.tools.length > 0)
+    .map(({ documentId, tabId, url, tools }) => ({ documentId, tabId, url, tools }));
+}
+
+/** The live document of another top-level window that goes by the same tab id, if there is one: one of the two is a copy. */
+export function rivalOf(state: State, newcomer: DocumentFacts): ConnectedDocument | undefined {
+  if (!newcomer.top) return undefined;
+  for (const document of state.documents.values()) {
+    if (document.top && document.tabId === newcomer.tabId && document.documentId !== newcomer.documentId)
+      return document;
+  }
+  return undefined;
+}
+
+/** A document that something pending waits for. */
+export interface AwaitedDocument {
+  documentId: string;
+  /** `null` where the browser's id of it was never learnt. */
+  clientId: string | null;
+}
+
+/** The documents that open executions wait for: worth asking the browser whether they still exist. */
+export function awaitedDocuments(state: State): AwaitedDocument[] {
+  const awaited = new Map<string, AwaitedDocument>();
+  const add = (documentId: string, clientId: string | null) => {
+    const known = state.documents.get(documentId)?.clientId ?? clientId;
+    awaited.set(documentId, { documentId, clientId: known ?? awaited.get(documentId)?.clientId ?? null });
+  };
+  for (const execution of state.executions.values()) {
+    if (execution.callerDocumentId !== null && !execution.settled?.delivered) {
+      add(execution.callerDocumentId, execution.callerClientId);
+    }
+    if (execution.settled !== null) continue;
+    for (const { documentId, clientId, state: activity } of execution.activations) {
+      if (activity === 'waiting' || activity === 'commanded' || activity === 'running')
+        add(documentId, clientId);
+    }
+  }
+  return [...awaited.values()];
+}
+
+/** What one group may see of the state: no input, no result, no token. */
+export function snapshotOf(state: State, groupId: GroupId, now: number): Snapshot {
+  const documents = [...state.documents.values()]
+    .filter((document) => document.groupId === groupId)
+    .map(({ documentId, tabId, url, top, tools }) => ({
+      documentId,
+      tabId,
+      url,
+      top,
+      tools: tools.map(({ name }) => name),
+    }));
+  const executions = [...state.executions.values()]
+    .filter((execution) => execution.groupId === groupId)
+    .map(summaryOf);
+  return { generation: state.generation, now, documents, executions };
+}
+
+function summaryOf(execution: Execution): Snapshot['executions'][number] {
+  return {
+    id: execution.id,
+    toolName: execution.toolName,
+    state: execution.settled === null ? 'open' : 'settled',
+    callerDocumentId: execution.callerDocumentId,
+    activations: execution.activations.map(({ id, documentId, state }) => ({ id, documentId, state })),
+    tokens: execution.tokens.map(({ state, deadline }) => ({ state, deadline })),
+    outcome: execution.settled?.as ?? null,
+  };
+}

@@ -1,0 +1,146 @@
+/**
+ * What the coordinator knows. Plain data: a record here is what is stored, word for word, but for the plain text of values.
+ *
+ * Kept: I4, nothing that correctness needs lives here alone. `executions` that are `stored` are in the database;
+ * everything else is announced again by live documents.
+ */
+import type { Bounds, Sizes } from '../../shared/bounds.ts';
+import type { Reason } from '../../shared/errors.ts';
+import type {
+  ActivationId,
+  DocumentId,
+  ExecutionId,
+  Generation,
+  GroupId,
+  RegistrationId,
+  TabId,
+  TokenDigest,
+} from '../../shared/ids.ts';
+import type { DocumentFacts } from '../../shared/protocol.ts';
+import type { Sealed } from '../../shared/seal.ts';
+import type { ToolDefinition } from '../../shared/tool.ts';
+
+export interface State {
+  readonly generation: Generation;
+  readonly bounds: Readonly<Bounds>;
+  readonly sizes: Readonly<Sizes>;
+  /** Documents that said hello to this generation and have not gone since. */
+  readonly documents: ReadonlyMap<DocumentId, ConnectedDocument>;
+  readonly executions: ReadonlyMap<ExecutionId, Execution>;
+}
+
+export interface ConnectedDocument extends DocumentFacts {
+  /** The browser's id of it, for `clients.get`. */
+  clientId: string;
+  tools: ToolDefinition[];
+}
+
+/** A text that is private. In memory it has `text`; in the database only `sealed`. */
+export interface Value {
+  text?: string | null;
+  sealed?: Sealed;
+}
+
+export type ActivationState =
+  /** Not told to run: its document is awaited, or the activation that issued its token still runs. */
+  | 'waiting'
+  /** Told to run, not acknowledged: counts as started. */
+  | 'commanded'
+  | 'running'
+  | 'returned'
+  | 'threw'
+  /** Threw while its document was leaving; whether that counts is not known yet. */
+  | 'held'
+  /** A held throw that a redemption made void. */
+  | 'discarded'
+  /** Its document went away, or its execution settled without it. */
+  | 'lost'
+  /** Never ran and never will. */
+  | 'withdrawn';
+
+export interface Activation {
+  readonly id: ActivationId;
+  readonly documentId: DocumentId;
+  clientId: string | null;
+  tabId: TabId | null;
+  state: ActivationState;
+  /** The token that it redeemed; `null` for an execution's first activation. */
+  readonly resumes: TokenDigest | null;
+  /** Was it ever granted a token? Then it gives outputs, not answers. */
+  granted: boolean;
+  /** Could it have begun under a command whose fate is not known (an earlier generation's, a repeated one)? */
+  mayHaveBegun: boolean;
+  /** When it was last heard of: milliseconds since the epoch. */
+  heardAt: number;
+  /** Until when its document may begin it, once commanded. */
+  refuseAfter: number;
+  /** The throw of a held activation: an ErrorRecord as JSON, and its reason. */
+  held: { error: Value; reason: Reason } | null;
+}
+
+export type TokenState = 'outstanding' | 'redeemed' | 'expired' | 'void';
+
+export interface Token {
+  readonly digest: TokenDigest;
+  state: TokenState;
+  /** The execution's key, sealed by the token; gone once it cannot be redeemed. */
+  key: Sealed | null;
+  readonly issuer: ActivationId;
+  redeemedBy: ActivationId | null;
+  /** Milliseconds. */
+  readonly lifetime: number;
+  /** Milliseconds since the epoch; `null` while the issuing activation runs. */
+  deadline: number | null;
+}
+
+export type Ending =
+  | { type: 'result'; value: Value }
+  /** `detail` is an ErrorRecord as JSON where a tool's own error is part of it. */
+  | { type: 'failed'; reason: Reason; started: boolean; detail: Value | null };
+
+export interface Settlement {
+  /** `null` once delivered: what is left is how its tokens ended. */
+  ending: Ending | null;
+  /** What `ending` was, for whoever watches. */
+  readonly as: 'result' | Reason;
+  readonly at: number;
+  /** Until when an outcome that nobody has collected is kept. */
+  keepUntil: number;
+  delivered: boolean;
+}
+
+export interface Execution {
+  readonly id: ExecutionId;
+  /** Counts stored versions, so that a newer one is recognised. */
+  revision: number;
+  /** Is it in the database (or on its way there)? From the first token on. */
+  stored: boolean;
+  readonly groupId: GroupId;
+  /** `null`: it lost its caller, and waits to be collected in the caller's tab. */
+  callerDocumentId: DocumentId | null;
+  callerClientId: string | null;
+  readonly callerTabId: TabId;
+  readonly keepalive: boolean;
+  readonly toolName: string;
+  readonly registrationId: RegistrationId;
+  input: Value;
+  tabKey: Sealed | null;
+  /** In the order in which they were asked for. */
+  activations: Activation[];
+  tokens: Token[];
+  outputs: { activationId: ActivationId; value: Value }[];
+  /** The latest answer. */
+  answer: Value | null;
+  settled: Settlement | null;
+}
+
+/** A copy that may be changed. Sealed boxes are shared: nobody changes those. */
+export function draftOf(execution: Execution): Execution {
+  return {
+    ...execution,
+    activations: execution.activations.map((activation) => ({ ...activation })),
+    tokens: execution.tokens.map((token) => ({ ...token })),
+    outputs: [...execution.outputs],
+    settled: execution.settled && { ...execution.settled },
+  };
+}

@@ -1,0 +1,352 @@
+/**
+ * One event, one step: which executions it concerns, what becomes of them, what is answered.
+ *
+ * Pure: reads the state, changes nothing, awaits nothing; time and ids come in with the event. The shell applies `changes`,
+ * commits those that are stored, and only then performs `effects` (I1).
+ */
+import { failure, type Reason } from '../../shared/errors.ts';
+import type { ExecutionId } from '../../shared/ids.ts';
+import type { Reply } from '../../shared/protocol.ts';
+import type { Event, Step, Turn } from './event.ts';
+import {
+  advance,
+  beginActivation,
+  cancelExecution,
+  createActivation,
+  createExecution,
+  endActivation,
+  isForgotten,
+  loseActivation,
+  loseCaller,
+  markDelivered,
+  nextWake,
+  refuseActivation,
+  reportHeld,
+  settle,
+} from './execution.ts';
+import { announcedIds, forgotten, rebuild, reconcile } from './recover.ts';
+import { grantToken, redeemToken } from './redemption.ts';
+import { type ConnectedDocument, draftOf, type Execution, type State, type Token } from './state.ts';
+
+type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
+
+/** What a step has so far. */
+interface Work extends Step, Turn {
+  readonly state: State;
+  /** The documents as they are after this event. */
+  readonly documents: Map<string, ConnectedDocument>;
+}
+
+const DONE: Reply<unknown> = { ok: true, value: undefined };
+
+/** The ids of the executions that an event may change: what a transaction has to read before the step. */
+export function concerned(state: State, event: Event): ExecutionId[] {
+  switch (event.type) {
+    case 'document-connected':
+      return [...new Set([...announcedIds(event.announcement), ...partaking(state, event.facts.documentId)])];
+    case 'document-left':
+    case 'document-lost':
+    case 'document-stayed':
+      return partaking(state, event.documentId);
+    case 'outcomes-collected':
+      return uncollected(state, event.tabId, event.documentId);
+    case 'token-requested':
+      return [event.grant.executionId];
+    case 'execution-requested':
+      return [event.call.executionId];
+    case 'records-loaded':
+      return [];
+    case 'tools-changed':
+      return [];
+    case 'time-passed':
+      return [...state.executions.values()]
+        .filter((execution) => isDue(execution, event.now))
+        .map(({ id }) => id);
+    default:
+      return event.executionId === null ? [] : [event.executionId];
+  }
+}
+
+function partaking(state: State, documentId: string): ExecutionId[] {
+  const takesPart = (execution: Execution) =>
+    execution.callerDocumentId === documentId ||
+    execution.activations.some((activation) => activation.documentId === documentId);
+  return [...state.executions.values()].filter(takesPart).map(({ id }) => id);
+}
+
+/** The executions of the tab that `documentId` may have: without a caller, or its own already. */
+export function uncollected(state: State, tabId: string, documentId: string): ExecutionId[] {
+  return [...state.executions.values()]
+    .filter((execution) => execution.callerTabId === tabId && !execution.settled?.delivered)
+    .filter(({ callerDocumentId }) => callerDocumentId === null || callerDocumentId === documentId)
+    .map(({ id }) => id);
+}
+
+export function step(state: State, event: Event): Step {
+  const work: Work = {
+    state,
+    documents: new Map(state.documents),
+    now: event.now,
+    bounds: state.bounds,
+    changes: [],
+    effects: [],
+    reply: DONE,
+  };
+  switch (event.type) {
+    case 'document-connected':
+      connect(work, event);
+      break;
+    case 'document-left':
+    case 'document-lost':
+      disconnect(work, event);
+      break;
+    case 'document-stayed':
+      each(work, concerned(state, event), (execution) => reportHeld(execution, event.documentId, work));
+      break;
+    case 'tools-changed':
+      changeTools(work, event);
+      break;
+    case 'execution-requested':
+      request(work, event);
+      break;
+    case 'cancel-requested':
+      each(work, [event.executionId], (execution) => cancelExecution(execution, work));
+      break;
+    case 'token-requested':
+      grant(work, event);
+      break;
+    case 'token-presented':
+      redeem(work, event);
+      break;
+    case 'activation-acknowledged':
+      eachActivation(work, event, (execution, activation) => {
+        if (event.refused === null) beginActivation(activation, event.now);
+        else refuseActivation(execution, activation, event.refused, work);
+      });
+      break;
+    case 'activation-ended':
+      end(work, event);
+      break;
+    case 'outcome-delivered':
+      each(work, [event.executionId], (execution) => {
+        if (execution.callerDocumentId === event.documentId) markDelivered(execution, work);
+      });
+      break;
+    case 'outcomes-collected':
+      collect(work, event);
+      break;
+    case 'records-loaded':
+      load(work, event);
+      break;
+    case 'time-passed':
+      each(work, concerned(state, event), () => {});
+      break;
+  }
+  return { changes: work.changes, effects: work.effects, reply: work.reply };
+}
+
+/** Lets `change` work on a draft of each execution, draws the conclusions and records what became of it. */
+function each(work: Work, ids: ExecutionId[], change: (execution: Execution) => void): void {
+  for (const id of ids) {
+    const execution = work.state.executions.get(id);
+    if (execution !== undefined) finish(work, draftOf(execution), change);
+  }
+}
+
+function finish(work: Work, draft: Execution, change: (execution: Execution) => void): void {
+  change(draft);
+  advance(draft, { ...work.state, documents: work.documents }, work);
+  draft.revision += 1;
+  work.changes.push({ type: isForgotten(draft, work.now) ? 'remove' : 'put', execution: draft });
+}
+
+function eachActivation(
+  work: Work,
+  { executionId, activationId }: { executionId: string; activationId: string },
+  change: (execution: Execution, activation: Execution['activations'][number]) => void,
+): void {
+  each(work, [executionId], (execution) => {
+    const activation = execution.activations.find(({ id }) => id === activationId);
+    if (activation !== undefined) change(execution, activation);
+  });
+}
+
+/** Remembers what storage holds; what time has done to it meanwhile is the next event's. */
+function load(work: Work, { records }: EventOf<'records-loaded'>): void {
+  for (const record of records) {
+    const known = work.state.executions.get(record.id);
+    if (known === undefined || known.revision < record.revision)
+      work.changes.push({ type: 'load', execution: record });
+  }
+}
+
+function connect(work: Work, event: EventOf<'document-connected'>): void {
+  const { facts, clientId, announcement } = event;
+  const document: ConnectedDocument = { ...facts, clientId, tools: announcement.tools };
+  work.documents.set(document.documentId, document);
+  work.changes.push({ type: 'connect', document });
+  if (document.tools.length > 0) work.effects.push({ type: 'announce-tools', groupId: document.groupId });
+  const state = { ...work.state, documents: work.documents };
+  for (const id of concerned(work.state, event)) {
+    const known = work.state.executions.get(id);
+    const execution = known === undefined ? rebuild(id, announcement, state, work.now) : draftOf(known);
+    if (execution === undefined) forgotten(document.documentId, id, announcement, work);
+    else
+      finish(work, execution, () => {
+        reconcile(execution, document, announcement, work);
+        summonTarget(work, execution);
+      });
+  }
+}
+
+/** A call to a document that this generation has not met yet: it may only need to be asked. */
+function summonTarget(work: Work, execution: Execution): void {
+  const [first] = execution.activations;
+  if (first?.state !== 'waiting' || work.documents.has(first.documentId)) return;
+  work.effects.push({ type: 'summon', documentId: first.documentId });
+}
+
+function disconnect(work: Work, event: EventOf<'document-left' | 'document-lost'>): void {
+  const { documentId, now } = event;
+  const document = work.documents.get(documentId);
+  const reason = event.type === 'document-left' ? 'navigated' : 'document-lost';
+  const heard = event.type === 'document-left' || document !== undefined;
+  work.documents.delete(documentId);
+  if (document !== undefined) work.changes.push({ type: 'disconnect', documentId });
+  if (document && document.tools.length > 0) {
+    work.effects.push({ type: 'announce-tools', groupId: document.groupId });
+  }
+  each(work, concerned(work.state, event), (execution) => {
+    for (const activation of execution.activations) {
+      if (activation.documentId !== documentId) continue;
+      loseActivation(execution, activation, reason, heard ? now : activation.heardAt, work);
+    }
+    if (execution.callerDocumentId === documentId) loseCaller(execution, reason, work);
+  });
+  if (event.type === 'document-left') keepLostCalls(work, event);
+}
+
+/** Calls that nobody else knew of: the next page may ask what became of them. */
+function keepLostCalls(work: Work, { documentId, lostCalls }: EventOf<'document-left'>): void {
+  for (const { executionId, callerTabId, groupId, toolName, input } of lostCalls) {
+    if (work.state.executions.has(executionId)) continue;
+    const target = { documentId, registrationId: '', keepalive: false, key: '', tabKey: null };
+    const call = {
+      ...target,
+      executionId,
+      callerTabId,
+      groupId,
+      toolName,
+      input,
+      callerDocumentId: documentId,
+    };
+    const execution = createExecution(call, undefined, { text: input });
+    const activation = createActivation(executionId, documentId, undefined, work.now);
+    execution.activations.push({ ...activation, state: 'running' });
+    finish(work, execution, () => loseCaller(execution, 'navigated', work));
+  }
+}
+
+function changeTools(work: Work, { documentId, tools }: EventOf<'tools-changed'>): void {
+  const document = work.documents.get(documentId);
+  if (document === undefined) return;
+  work.changes.push({ type: 'connect', document: { ...document, tools } });
+  work.effects.push({ type: 'announce-tools', groupId: document.groupId });
+}
+
+function request(work: Work, { documentId, call }: EventOf<'execution-requested'>): void {
+  if (work.state.executions.has(call.executionId)) return;
+  if (openCalls(work.state, documentId) >= work.state.sizes.executions) {
+    work.reply = refused(
+      'too-many',
+      `A document may have ${work.state.sizes.executions} open executions at most.`,
+    );
+    return;
+  }
+  const caller = work.documents.get(documentId);
+  const target = work.documents.get(call.documentId);
+  const execution = createExecution(call, caller, { text: call.input });
+  execution.activations.push(createActivation(execution.id, call.documentId, target, work.now));
+  finish(work, execution, () => {
+    if (target !== undefined && target.groupId !== call.groupId) {
+      settle(execution, { type: 'failed', reason: 'tool-unavailable', started: false, detail: null }, work);
+    }
+    summonTarget(work, execution);
+  });
+}
+
+function openCalls(state: State, documentId: string): number {
+  let count = 0;
+  for (const { callerDocumentId, settled } of state.executions.values()) {
+    if (callerDocumentId === documentId && settled === null) count += 1;
+  }
+  return count;
+}
+
+function grant(work: Work, { documentId, grant }: EventOf<'token-requested'>): void {
+  const { call, executionId } = grant;
+  const known = work.state.executions.get(executionId);
+  if (known === undefined && call === null) {
+    work.reply = refused('not-running');
+    return;
+  }
+  const document = work.documents.get(documentId);
+  const draft = known
+    ? draftOf(known)
+    : createExecution(call as NonNullable<typeof call>, work.documents.get(call?.callerDocumentId ?? ''), {});
+  if (known === undefined) {
+    draft.activations.push({
+      ...createActivation(grant.activationId, documentId, document, work.now),
+      state: 'running',
+    });
+  }
+  const error = grantToken(draft, grant, work.state.sizes, work.now);
+  if (error !== null) work.reply = { ok: false, error };
+  else finish(work, draft, () => {});
+}
+
+function redeem(work: Work, event: EventOf<'token-presented'>): void {
+  const { executionId, documentId, digest, activationId, now } = event;
+  const known = executionId === null ? undefined : work.state.executions.get(executionId);
+  const document = work.documents.get(documentId);
+  if (known === undefined || document === undefined) {
+    work.reply = refused('token-unknown');
+    return;
+  }
+  const draft = draftOf(known);
+  finish(work, draft, () => {
+    const error = redeemToken(draft, digest, activationId, document, now);
+    work.reply = error === null ? { ok: true, value: { executionId } } : { ok: false, error };
+  });
+}
+
+function end(work: Work, event: EventOf<'activation-ended'>): void {
+  if (!work.state.executions.has(event.executionId)) {
+    work.reply = refused('not-running');
+    return;
+  }
+  eachActivation(work, event, (execution, activation) => {
+    beginActivation(activation, event.now);
+    endActivation(execution, activation, event.end, work);
+  });
+}
+
+function collect(work: Work, event: EventOf<'outcomes-collected'>): void {
+  const { documentId, tabId } = event;
+  const ids = uncollected(work.state, tabId, documentId);
+  each(work, ids, (execution) => {
+    execution.callerDocumentId = documentId;
+    execution.callerClientId = work.documents.get(documentId)?.clientId ?? null;
+  });
+  work.reply = { ok: true, value: ids };
+}
+
+/** Has it something to do by now? A deadline farther away than a whole lifetime is one that the clock jumped back from. */
+function isDue(execution: Execution, now: number): boolean {
+  const jumped = ({ deadline, lifetime }: Token) => deadline !== null && deadline > now + lifetime;
+  return nextWake(execution, now) <= now || (execution.settled === null && execution.tokens.some(jumped));
+}
+
+function refused(reason: Reason, message?: string): Reply<unknown> {
+  return { ok: false, error: failure(reason, false, message) };
+}
