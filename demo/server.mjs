@@ -21,7 +21,7 @@ export async function startShop({ port = 0, dist = builtPackage } = {}) {
 
   const answer = async (request, response) => {
     const host = request.headers.host?.startsWith('127.0.0.1') ? 'payment' : 'shop';
-    const url = new URL(request.url, host === 'shop' ? site.origin : site.paymentOrigin);
+    const url = new URL((host === 'shop' ? site.origin : site.paymentOrigin) + request.url);
     if (await hosts[host](request, response, url)) return;
     if (request.method === 'GET' && (await serveFile(response, url.pathname, dist))) return;
     sendText(response, 404, 'There is no such page.');

@@ -8,7 +8,7 @@ async function begin(_input, { invocation, signal }) {
   const { next } = await askShop('/api/checkout', { input: {}, signal });
   const token = await invocation.requestToken();
   location.assign(window.webmcpRelay.withToken(next, token));
-  return 'The order is drawn up; on to the billing address.';
+  return 'The order is drawn up; the billing address is next.';
 }
 
 /** On the billing page the checkout has begun already: the tool does what a resumed call would do there. */

@@ -76,7 +76,7 @@ export function showLive(place, { signal, onChange }) {
       ...list('Documents', snapshot.documents.map(documentItem), 'None.'),
       ...list(
         'Calls',
-        snapshot.executions.map((each) => executionItem(each, clockOffset)),
+        snapshot.executions.map((each) => executionItem(each, clockOffset)).reverse(),
         'None that the worker knows.',
       ),
     );

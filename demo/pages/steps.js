@@ -24,7 +24,7 @@ export const steps = {
     form.action = window.webmcpRelay.withToken(plain, token);
     form.submit();
     form.action = plain;
-    return 'The billing address is filled in; on to shipping.';
+    return 'The billing address is sent; shipping is next.';
   },
 
   async shipping(input, { invocation, signal }) {
@@ -38,7 +38,7 @@ export const steps = {
     const token = await invocation.requestToken({ lifetime: 10 * minutes });
     sessionStorage.setItem('webmcp-token', token);
     form.submit();
-    return 'The shipping address is filled in; on to the payment provider.';
+    return 'The shipping address is sent; the payment is next.';
   },
 
   confirmation() {

@@ -30,7 +30,7 @@ if (modelContext) {
       properties: {
         item_id: {
           type: 'string',
-          enum: ['linen-shirt', 'rain-jacket', 'felt-hat', 'wool-scarf'],
+          enum: link.dataset.garments.split(' '),
           default: link.dataset.item,
           description: 'The garment',
         },

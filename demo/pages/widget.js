@@ -83,7 +83,7 @@ async function callCheckout(event) {
   log('call', `Called checkout on ${location.pathname}.`);
   const controller = new AbortController();
   const outcome = modelContext.executeTool(tool, input, { signal: controller.signal, onoutput: logOutput });
-  await follow(outcome, () => controller.abort());
+  await follow(outcome, () => controller.abort(new DOMException('Cancelled by the customer.', 'AbortError')));
 }
 
 async function collect() {

@@ -9,7 +9,7 @@ export const billing = (draft, error = '') => ({
   scripts: ['checkout', 'steps'],
   error,
   body: html`<h1>Billing</h1>
-<p>Step 1 of 3. ${draft.lines.length} kinds of item, ${euros(totalCents(draft.lines))}.</p>
+<p>Step 1 of 3. The items come to ${euros(totalCents(draft.lines))}.</p>
 <form method="post" action="/billing" id="step-form">
 <label>Billing address <input name="billing_address" required autocomplete="billing street-address" value="${draft.billing}"></label>
 <button type="submit" class="primary">Go on to shipping</button>

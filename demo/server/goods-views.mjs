@@ -1,7 +1,12 @@
 // Owns the pages before the checkout: items, one item, the cart.
 
 import { euros, html } from './html.mjs';
-import { totalCents } from './store.mjs';
+import { catalogue, totalCents } from './store.mjs';
+
+const garments = catalogue
+  .filter(({ wear }) => wear)
+  .map(({ id }) => id)
+  .join(' ');
 
 const swatch = (item) =>
   html`<svg class="swatch" viewBox="0 0 40 40" aria-hidden="true"><rect width="40" height="40" rx="6" fill="${item.colour}"/></svg>`;
@@ -33,7 +38,7 @@ export const item = (shown) => ({
 ${addForm(shown)}
 ${
   shown.wear &&
-  html`<p><a id="try-on-link" data-item="${shown.id}" href="/fitting-room?item=${shown.id}">Try it on</a></p>
+  html`<p><a id="try-on-link" data-item="${shown.id}" data-garments="${garments}" href="/fitting-room?item=${shown.id}">Try it on</a></p>
 <div id="fitting-room" aria-live="polite"></div>`
 }`,
 });

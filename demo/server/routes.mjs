@@ -4,11 +4,11 @@
 // A continuation token is the pages' affair; the server does one thing for it: where an address has one, a
 // redirect within the shop takes it along (`within`). It never goes into a foreign address.
 
-import { billing, confirmation, shipping } from './checkout-mjs';
-import { cart, home, item } from './goods-mjs';
+import { billing, confirmation, shipping } from './checkout-views.mjs';
+import { cart, home, item } from './goods-views.mjs';
 import { readCookie, readForm, readJson, redirect, refusal, sendHtml, sendJson } from './http.mjs';
 import { layout } from './layout.mjs';
-import { agent, fittingRoom } from './side-mjs';
+import { agent, fittingRoom } from './side-views.mjs';
 import { addToCart, beginCheckout, cartLines, findItem, searchItems, totalCents } from './store.mjs';
 
 const tokenParameter = 'webmcp-token';
@@ -107,10 +107,10 @@ function sessionOf(request, response, store) {
   return session;
 }
 
-/** A page to show, or a redirect; an error in the page is told by its status too. */
-function sendPage(response, made, session, policy) {
+/** A page to show, or a redirect. A form that comes back with an error says so by its status too. */
+function sendPage(response, made, { session, form }, policy) {
   if (made.redirect) redirect(response, made.redirect);
-  else sendHtml(response, made.error ? 422 : 200, layout(made, session), policy);
+  else sendHtml(response, made.error && form ? 422 : 200, layout(made, session), policy);
 }
 
 export function shopRoutes(site) {
@@ -135,7 +135,7 @@ export function shopRoutes(site) {
     if (forms[address]) context.form = await readForm(request);
     // A form's redirect to the payment page counts for form-action, so that origin is named too.
     const policy = `default-src 'self'; form-action 'self' ${site.paymentOrigin}; frame-ancestors 'self'`;
-    sendPage(response, route(context), session, policy);
+    sendPage(response, route(context), context, policy);
     return true;
   };
 }

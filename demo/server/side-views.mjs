@@ -18,7 +18,7 @@ export const fittingRoom = (item) => ({
   body: html`<body class="fitting-room">
 <main data-item="${item.id}" data-wear="${item.wear}">
 <svg viewBox="0 0 180 240" role="img" aria-label="A figure wearing the ${item.name}">
-<circle cx="90" cy="48" r="24" class="skin"/><path d="M80 68 H100 V84 H80 Z M64 84 H116 V170 H64 Z" class="skin"/>
+<circle cx="90" cy="48" r="24" class="skin"/><path d="M80 68 H100 V84 H80 Z" class="skin"/><path d="M64 84 H116 V170 H64 Z" class="vest"/>
 <path d="M64 170 H88 V234 H66 Z M92 170 H116 L114 234 H92 Z" class="trousers"/>${garments[item.wear](item.colour)}
 </svg>
 <p role="status" id="fit">${item.name}: looks right.</p>
@@ -34,14 +34,14 @@ export const agent = () => ({
 <div class="columns">
 <main>
 <p id="agent-hint" class="banner" role="status">This page needs the relay's script, which was not found.</p>
-<form id="agent-form">
+<form id="agent-form" novalidate>
 <h1>Call a tool</h1>
 <label>Tool <select id="tool-select" disabled></select></label>
 <p id="tool-description"></p>
 <fieldset id="arguments"><legend>Arguments</legend><div id="argument-fields"></div></fieldset>
 <label class="check"><input type="checkbox" id="use-raw"> Write the arguments as JSON</label>
 <label id="raw-label" hidden>JSON <textarea id="raw-json" rows="6" spellcheck="false"></textarea></label>
-<label class="check"><input type="checkbox" id="keepalive"> Go on when this page leaves (<code>keepalive</code>)</label>
+<label class="check"><input type="checkbox" id="keepalive"> <span>Go on when this page leaves (<code>keepalive</code>)</span></label>
 <p id="form-error" class="error" role="alert" hidden></p>
 <p class="row"><button type="submit" class="primary" id="call-button" disabled>Call</button>
 <button type="button" id="refresh-tools">List the tools again</button></p>
