@@ -7,6 +7,7 @@ import * as esbuild from 'esbuild';
 
 const root = dirname(fileURLToPath(import.meta.url));
 
+/** @type {{ name: string, entry: string, format: esbuild.Format }[]} */
 const outputs = [
   { name: 'webmcp-relay', entry: 'client/auto.ts', format: 'iife' },
   { name: 'webmcp-relay-sw', entry: 'sw/standalone.ts', format: 'iife' },

@@ -30,7 +30,6 @@ export default defineConfig({
           pool: 'forks',
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          teardownTimeout: 20_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -1,0 +1,113 @@
+// The part of a page and a browser that all engines share, over the few primitives that each engine has of its own.
+import type { Browser, Engine, InPage, Page } from './index.ts';
+import { describe, fromText, toExpression } from './script.ts';
+import { poll, within } from './time.ts';
+
+/** A top-level window, as an engine gives it. */
+export interface Tab {
+  readonly raw: unknown;
+  /** Starts a load; may wait for its end. */
+  goto(url: string): Promise<void>;
+  /** Evaluates an expression and awaits its text. Rejects when its document goes away. */
+  run(expression: string): Promise<string>;
+  /** Starts a reload or a step in the history; need not wait for its end. */
+  reload(ignoreCache: boolean): Promise<void>;
+  traverse(delta: -1 | 1): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Windows {
+  readonly engine: Engine;
+  readonly raw: unknown;
+  open(): Promise<Tab>;
+  /** The open windows: always the same record for the same window. */
+  tabs(): Promise<Tab[]>;
+  stopWorkers(): Promise<void>;
+  close(): Promise<void>;
+}
+
+// Each document is marked, so that another one in its place (or one from the back/forward cache) is known as such.
+const markedBy = (mark: string) => {
+  Object.defineProperty(window, Symbol.for('driver.mark'), { value: mark, configurable: true });
+};
+const isOther = (mark: string, href: string | null) =>
+  document.readyState === 'complete' &&
+  ((window as never)[Symbol.for('driver.mark')] !== mark || (href !== null && location.href !== href));
+
+let marks = 0;
+
+export function createBrowser(windows: Windows, timeoutMs: number): Browser {
+  const pages = new Map<Tab, Page>();
+
+  function pageOf(tab: Tab): Page {
+    const page = pages.get(tab) ?? createPage(tab);
+    pages.set(tab, page);
+    return page;
+  }
+
+  function createPage(tab: Tab): Page {
+    const evaluate: Page['evaluate'] = async (run, ...args) => {
+      const late = `No settlement of ${describe(run as InPage<never[], unknown>)}`;
+      return fromText(await within(timeoutMs, late, tab.run(toExpression(run, args)))) as never;
+    };
+
+    const waitFor: Page['waitFor'] = (run, ...args) => {
+      let lastError: unknown;
+      const late = () =>
+        `Never true: ${describe(run as InPage<never[], unknown>)}${lastError ? `; ${lastError}` : ''}`;
+      return poll(timeoutMs, late, () =>
+        evaluate(run, ...args).catch((error) => {
+          lastError = error;
+          return undefined as never;
+        }),
+      );
+    };
+
+    // A step in the history may stay in the document: then the address tells that it was taken.
+    async function anotherDocument(trigger: () => unknown, orAddress: boolean): Promise<void> {
+      const mark = `${++marks}`;
+      await evaluate(markedBy, mark);
+      const href = orAddress ? await page.url() : null;
+      await trigger();
+      await waitFor(isOther, mark, href);
+    }
+
+    const page: Page = {
+      raw: tab.raw,
+      evaluate,
+      waitFor,
+      goto: (url) => anotherDocument(() => within(timeoutMs, `No load of ${url}`, tab.goto(url)), true),
+      url: () => evaluate(() => location.href),
+      waitForNavigation: (trigger) => anotherDocument(trigger, false),
+      reload: ({ ignoreCache = false } = {}) => anotherDocument(() => tab.reload(ignoreCache), false),
+      back: () => anotherDocument(() => tab.traverse(-1), true),
+      forward: () => anotherDocument(() => tab.traverse(1), true),
+      close: async () => {
+        await within(timeoutMs, 'The page did not close', tab.close());
+        pages.delete(tab);
+      },
+      waitForPopup: async (trigger) => {
+        const before = new Set(await windows.tabs());
+        await trigger();
+        const opened = await poll(
+          timeoutMs,
+          () => 'No window was opened',
+          async () => (await windows.tabs()).find((candidate) => !before.has(candidate)),
+        );
+        const popup = pageOf(opened as Tab);
+        await popup.waitFor(() => location.href !== 'about:blank' && document.readyState === 'complete');
+        return popup;
+      },
+    };
+    return page;
+  }
+
+  return {
+    engine: windows.engine,
+    raw: windows.raw,
+    newPage: async () => pageOf(await within(timeoutMs, 'No new page', windows.open())),
+    pages: async () => (await windows.tabs()).map(pageOf),
+    stopWorkers: () => within(timeoutMs, 'The workers did not stop', windows.stopWorkers()),
+    close: windows.close,
+  };
+}
