@@ -30,6 +30,7 @@ export default defineConfig({
           pool: 'forks',
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          env: { WDIO_LOG_LEVEL: 'silent' },
           sequence: { groupOrder: 1 },
         },
       },

@@ -99,6 +99,22 @@ describe.each(engines)('%s', (engine) => {
     expect(await page.url()).toBe(`${site.origin}/a`);
   });
 
+  test.runIf(engine === 'chromium')('reloads past the worker', async () => {
+    await goto('/a');
+    await page.evaluate(register);
+    await page.reload();
+    const controlled = () => page.evaluate(() => navigator.serviceWorker.controller !== null);
+    expect(await controlled()).toBe(true);
+    await page.reload({ ignoreCache: true });
+    expect(await controlled()).toBe(false);
+  });
+
+  test.skipIf(engine === 'webkit')('tells a failed load and goes on', async () => {
+    await expect(page.goto('http://localhost:1/')).rejects.toThrow();
+    await goto('/a');
+    expect(await title()).toBe('A');
+  });
+
   test('waits for what the page does, over navigations', async () => {
     await goto('/a');
     await page.waitForNavigation(() => page.evaluate(() => location.assign('/b')));
@@ -171,7 +187,7 @@ describe.each(engines)('%s', (engine) => {
   test('restores a page from the back/forward cache', async () => {
     await goto('/a');
     await page.evaluate(() => {
-      addEventListener('pageshow', ({ persisted }) => {
+      window.addEventListener('pageshow', ({ persisted }) => {
         document.title = `persisted: ${persisted}`;
       });
     });

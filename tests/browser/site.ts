@@ -55,11 +55,15 @@ export function createGate(): { opened: Promise<void>; open(): void } {
   return { opened, open };
 }
 
-/** A body that comes in pieces: strings are sent, numbers are milliseconds to wait, promises are waited for. */
+/** A body that comes in pieces: strings are sent, numbers are milliseconds to wait, promises are waited for. The first string
+ *  is padded, because WebKit shows nothing of a page before it has some bytes of it. */
 export async function* pieces(...parts: (string | number | Promise<unknown>)[]): AsyncGenerator<string> {
+  let padding = ' '.repeat(2048);
   for (const part of parts) {
-    if (typeof part === 'string') yield part;
-    else if (typeof part === 'number') await new Promise((resolve) => setTimeout(resolve, part));
+    if (typeof part === 'string') {
+      yield part + padding;
+      padding = '';
+    } else if (typeof part === 'number') await new Promise((resolve) => setTimeout(resolve, part));
     else await part;
   }
 }

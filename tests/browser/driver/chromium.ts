@@ -4,6 +4,7 @@
 import puppeteer, { type CDPSession, type Page as PuppeteerPage } from 'puppeteer-core';
 import { pathOf } from '../../browsers.mjs';
 import type { Browser, LaunchOptions } from './index.ts';
+import { DocumentLeft } from './script.ts';
 import { createBrowser, type Tab } from './tab.ts';
 import { defaultTimeoutMs, pause } from './time.ts';
 
@@ -69,6 +70,8 @@ export async function launchChromium({
   );
 }
 
+const isOfLeaving = (error: unknown) => /context|navigat|closed|detached|crashed/i.test(String(error));
+
 async function createTab(page: PuppeteerPage, timeoutMs: number): Promise<Tab> {
   page.setDefaultTimeout(timeoutMs);
   page.on('dialog', (dialog) => dialog.accept());
@@ -97,22 +100,19 @@ async function createTab(page: PuppeteerPage, timeoutMs: number): Promise<Tab> {
       new Promise((resolve, reject) => {
         const gone = () => {
           pending.delete(gone);
-          reject(new Error('The document was left'));
+          reject(new DocumentLeft());
         };
         pending.add(gone);
         page
           .evaluate(expression)
-          .then((text) => resolve(text as string), reject)
+          .then(
+            (text) => resolve(text as string),
+            (error) => reject(isOfLeaving(error) ? new DocumentLeft(error) : error),
+          )
           .finally(() => pending.delete(gone));
       }),
     reload: async (ignoreCache) => {
       await session.send('Page.reload', { ignoreCache });
-    },
-    traverse: async (delta) => {
-      const { currentIndex, entries } = await session.send('Page.getNavigationHistory');
-      const entry = entries[currentIndex + delta];
-      if (!entry) throw new Error('No such entry in the history');
-      await session.send('Page.navigateToHistoryEntry', { entryId: entry.id });
     },
     close: () => page.close(),
   };

@@ -6,6 +6,7 @@ import puppeteer, { type Page as PuppeteerPage } from 'puppeteer-core';
 import { pathOf } from '../../browsers.mjs';
 import { createFolder, start } from './child.ts';
 import type { Browser, LaunchOptions } from './index.ts';
+import { runByAsking } from './script.ts';
 import { createBrowser, type Tab } from './tab.ts';
 import { defaultTimeoutMs, within } from './time.ts';
 
@@ -115,12 +116,10 @@ function createTab(page: PuppeteerPage, timeoutMs: number): Tab {
     goto: async (url) => {
       await page.goto(url, { waitUntil: 'load' });
     },
-    run: (expression) => page.evaluate(expression) as Promise<string>,
+    run: (expression) => runByAsking((now) => page.evaluate(now), expression),
     reload: async (ignoreCache) => {
-      await page.reload({ ignoreCache });
-    },
-    traverse: async (delta) => {
-      await (delta < 0 ? page.goBack() : page.goForward());
+      if (ignoreCache) throw new Error('Firefox has no command that reloads without the cache');
+      await page.reload();
     },
     close: () => page.close(),
   };

@@ -36,7 +36,7 @@ export interface Browser {
 }
 
 export interface Page {
-  /** Resolves at the page's load event; rejects when nothing could be loaded. */
+  /** Resolves when the page has loaded; rejects when nothing could be loaded (WebKit shows a page of its own instead). */
   goto(url: string): Promise<void>;
   /** Awaits what the function gives. Rejects with the page's error (its name, message and own properties). */
   evaluate<Args extends unknown[], Result>(
@@ -51,7 +51,7 @@ export interface Page {
   /** Resolves with the window that `trigger` opens, once it has loaded something else than about:blank. */
   waitForPopup(trigger: () => unknown): Promise<Page>;
   url(): Promise<string>;
-  /** `ignoreCache` is the reload that bypasses service workers. WebKit has none: it rejects. */
+  /** `ignoreCache` is the reload that bypasses service workers; only Chromium has it, elsewhere it rejects. */
   reload(options?: { ignoreCache?: boolean }): Promise<void>;
   back(): Promise<void>;
   forward(): Promise<void>;

@@ -1,6 +1,7 @@
 // What crosses into a page and back: source text and JSON. A page's error comes back as an error of the same name,
 // message and own properties.
 import type { InPage } from './index.ts';
+import { poll } from './time.ts';
 
 export class PageError extends Error {
   constructor(name: string, message: string, properties: object) {
@@ -10,18 +11,63 @@ export class PageError extends Error {
   }
 }
 
-/** An expression whose value is a promise of JSON text and which never rejects. */
+/** The document that a script ran in, or was to run in, is there no longer. */
+export class DocumentLeft extends Error {
+  override name = 'DocumentLeft';
+  constructor(cause?: unknown) {
+    super('The document was left', { cause });
+  }
+}
+
+/** An expression that never throws or rejects: its value is JSON text, or a promise of one if the function gave a promise. */
 export function toExpression<Args extends unknown[], Result>(run: InPage<Args, Result>, args: Args): string {
   const call = typeof run === 'string' ? `(${run})` : `(${run})(...${JSON.stringify(args)})`;
-  return `(async () => {
-    try {
-      return JSON.stringify({ value: await ${call} });
-    } catch (error) {
+  return `(() => {
+    const succeed = (value) => JSON.stringify({ value });
+    const fail = (error) => {
       if (!(error instanceof Object)) return JSON.stringify({ error: { name: 'Thrown', message: String(error) } });
-      const { name, message, stack, ...properties } = error;
-      return JSON.stringify({ error: { name: error.name, message: error.message, properties } });
+      const { name, message } = error;
+      return JSON.stringify({ error: { name, message, properties: { ...error } } });
+    };
+    try {
+      const value = ${call};
+      return typeof value?.then === 'function' ? value.then(succeed).catch(fail) : succeed(value);
+    } catch (error) {
+      return fail(error);
     }
   })()`;
+}
+
+const startRun = (id: number, expression: string) => `(() => {
+  const text = ${expression};
+  if (typeof text === 'string') return text;
+  const texts = (window[Symbol.for('driver.texts')] ??= new Map());
+  texts.set(${id}, '');
+  text.then((text) => texts.set(${id}, text));
+  return '';
+})()`;
+
+const askRun = (id: number) => `(() => {
+  const texts = window[Symbol.for('driver.texts')];
+  const text = texts?.get(${id});
+  if (text) texts.delete(${id});
+  return text ?? 'gone';
+})()`;
+
+let runs = 0;
+
+/** Runs an expression where the engine cannot await it, or leaves the question open when the document is left: starts it,
+ *  then asks for its text until it is there. Another document does not know the question. */
+export async function runByAsking(evaluateNow: (expression: string) => Promise<unknown>, expression: string) {
+  const id = ++runs;
+  const evaluate = (expression: string) =>
+    evaluateNow(expression).catch((error) => {
+      throw new DocumentLeft(error);
+    });
+  const early = await evaluate(startRun(id, expression));
+  const text = early || (await poll(Number.POSITIVE_INFINITY, String, () => evaluate(askRun(id))));
+  if (text === 'gone') throw new DocumentLeft();
+  return String(text);
 }
 
 export function fromText(text: string): unknown {

@@ -1,6 +1,6 @@
 // The part of a page and a browser that all engines share, over the few primitives that each engine has of its own.
 import type { Browser, Engine, InPage, Page } from './index.ts';
-import { describe, fromText, toExpression } from './script.ts';
+import { DocumentLeft, describe, fromText, toExpression } from './script.ts';
 import { poll, within } from './time.ts';
 
 /** A top-level window, as an engine gives it. */
@@ -10,9 +10,8 @@ export interface Tab {
   goto(url: string): Promise<void>;
   /** Evaluates an expression and awaits its text. Rejects when its document goes away. */
   run(expression: string): Promise<string>;
-  /** Starts a reload or a step in the history; need not wait for its end. */
+  /** Starts a reload; may wait for its end. */
   reload(ignoreCache: boolean): Promise<void>;
-  traverse(delta: -1 | 1): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -29,6 +28,7 @@ export interface Windows {
 // Each document is marked, so that another one in its place (or one from the back/forward cache) is known as such.
 const markedBy = (mark: string) => {
   Object.defineProperty(window, Symbol.for('driver.mark'), { value: mark, configurable: true });
+  return true;
 };
 const isOther = (mark: string, href: string | null) =>
   document.readyState === 'complete' &&
@@ -66,22 +66,32 @@ export function createBrowser(windows: Windows, timeoutMs: number): Browser {
     // A step in the history may stay in the document: then the address tells that it was taken.
     async function anotherDocument(trigger: () => unknown, orAddress: boolean): Promise<void> {
       const mark = `${++marks}`;
-      await evaluate(markedBy, mark);
+      await waitFor(markedBy, mark);
       const href = orAddress ? await page.url() : null;
-      await trigger();
-      await waitFor(isOther, mark, href);
+      // The trigger may settle late or never (Puppeteer misses loads in Firefox): only its failure counts.
+      const failed = new Promise<never>((_, reject) => {
+        Promise.resolve(trigger()).catch((error) => {
+          if (!(error instanceof DocumentLeft)) reject(error);
+        });
+      });
+      await Promise.race([failed, waitFor(isOther, mark, href)]);
     }
+
+    // By script: no engine's own command tells of a page from the back/forward cache and of a step within a document, and
+    // WebKit's skips what was added without a user's gesture.
+    const step = (delta: number) =>
+      anotherDocument(() => evaluate((delta) => history.go(delta), delta), true);
 
     const page: Page = {
       raw: tab.raw,
       evaluate,
       waitFor,
-      goto: (url) => anotherDocument(() => within(timeoutMs, `No load of ${url}`, tab.goto(url)), true),
+      goto: (url) => anotherDocument(() => tab.goto(url), true),
       url: () => evaluate(() => location.href),
       waitForNavigation: (trigger) => anotherDocument(trigger, false),
       reload: ({ ignoreCache = false } = {}) => anotherDocument(() => tab.reload(ignoreCache), false),
-      back: () => anotherDocument(() => tab.traverse(-1), true),
-      forward: () => anotherDocument(() => tab.traverse(1), true),
+      back: () => step(-1),
+      forward: () => step(1),
       close: async () => {
         await within(timeoutMs, 'The page did not close', tab.close());
         pages.delete(tab);
@@ -94,7 +104,7 @@ export function createBrowser(windows: Windows, timeoutMs: number): Browser {
           () => 'No window was opened',
           async () => (await windows.tabs()).find((candidate) => !before.has(candidate)),
         );
-        const popup = pageOf(opened as Tab);
+        const popup = pageOf(opened);
         await popup.waitFor(() => location.href !== 'about:blank' && document.readyState === 'complete');
         return popup;
       },

@@ -20,11 +20,15 @@ export async function within<T>(ms: number, message: string, promise: Promise<T>
 }
 
 /** Asks until the answer is truthy, ever more slowly up to every 50 ms. `message` is made only when time is up. */
-export async function poll<T>(ms: number, message: () => string, ask: () => Promise<T>): Promise<T> {
+export async function poll<T>(
+  ms: number,
+  message: () => string,
+  ask: () => Promise<T>,
+): Promise<Exclude<T, undefined>> {
   const deadline = Date.now() + ms;
   for (let wait = 2; ; wait = Math.min(wait * 2, 50)) {
     const answer = await ask();
-    if (answer) return answer;
+    if (answer) return answer as Exclude<T, undefined>;
     if (Date.now() > deadline) throw new Error(`${message()} (waited ${ms} ms)`);
     await pause(wait);
   }

@@ -6,8 +6,11 @@ import WebDriver, { type Client } from 'webdriver';
 import { pathOf } from '../../browsers.mjs';
 import { type Child, createFolder, start } from './child.ts';
 import type { Browser, LaunchOptions } from './index.ts';
+import { runByAsking } from './script.ts';
 import { createBrowser, type Tab } from './tab.ts';
 import { defaultTimeoutMs, poll, within } from './time.ts';
+
+const miniBrowserArgs = ['--automation', '--javascript-can-open-windows-automatically=true'];
 
 export async function launchWebKit({ timeoutMs = defaultTimeoutMs }: LaunchOptions): Promise<Browser> {
   const home = createFolder('webkit');
@@ -89,7 +92,7 @@ function newSession(port: number, timeoutMs: number): Promise<Client> {
       pageLoadStrategy: 'none',
       unhandledPromptBehavior: 'accept',
       'wdio:enforceWebDriverClassic': true,
-      'webkitgtk:browserOptions': { binary: pathOf('webkitBrowser'), args: ['--automation'] },
+      'webkitgtk:browserOptions': { binary: pathOf('webkitBrowser'), args: miniBrowserArgs },
     } as WebdriverIO.Capabilities,
   });
 }
@@ -141,7 +144,8 @@ async function createWindows(client: Client, timeoutMs: number, end: () => Promi
       },
       tabs: async () => {
         const handles = await queue.enqueue(() => client.getWindowHandles());
-        return handles.filter((handle) => handle !== unused).map(tabOf);
+        for (const handle of handles) if (handle !== unused) tabOf(handle);
+        return [...known].filter(([handle]) => handles.includes(handle)).map(([, tab]) => tab);
       },
       stopWorkers: async () => {
         throw new Error('WebKit has no command that stops workers');
@@ -152,41 +156,16 @@ async function createWindows(client: Client, timeoutMs: number, end: () => Promi
   );
 }
 
-const startEvaluation = (id: number, expression: string) => `
-  const texts = (window[Symbol.for('driver.texts')] ??= new Map());
-  texts.set(${id}, null);
-  ${expression}.then((text) => texts.set(${id}, text));
-`;
-
-const askForEvaluation = (id: number) => `
-  const texts = window[Symbol.for('driver.texts')];
-  const text = texts?.get(${id});
-  if (text) texts.delete(${id});
-  return text === undefined ? 'gone' : text;
-`;
-
-let evaluations = 0;
-
 function createTab(client: Client, { on, forget }: ReturnType<typeof createQueue>, handle: string): Tab {
   return {
     raw: handle,
     goto: (url) => on(handle, async () => void (await client.navigateTo(url))),
-    run: async (expression) => {
-      const id = ++evaluations;
-      await on(handle, () => client.executeScript(startEvaluation(id, expression), []));
-      const text = await poll<string>(
-        Number.POSITIVE_INFINITY,
-        () => '',
-        () => on(handle, () => client.executeScript(askForEvaluation(id), [])),
-      );
-      if (text === 'gone') throw new Error('The document was left');
-      return text;
-    },
+    run: (expression) =>
+      runByAsking((now) => on(handle, () => client.executeScript(`return ${now}`, [])), expression),
     reload: async (ignoreCache) => {
       if (ignoreCache) throw new Error('WebKit has no command that reloads without the cache');
       await on(handle, () => client.refresh());
     },
-    traverse: (delta) => on(handle, async () => void (await (delta < 0 ? client.back() : client.forward()))),
     close: async () => {
       await on(handle, () => client.closeWindow());
       forget();
