@@ -80,6 +80,8 @@ export interface AnnouncedActivation {
 export interface AnnouncedResumption {
   activationId: ActivationId;
   executionId: ExecutionId;
+  /** Opens the input, once it is the callback's turn. */
+  token: string;
 }
 
 /** Page → worker, while it leaves. */
@@ -88,7 +90,15 @@ export interface Goodbye {
   documentId: DocumentId;
   /** Calls that end with the page and that the worker never heard of. */
   lostCalls: LostCall[];
+  /** Commands that were not acknowledged: the port may be slower than this message, or its worker dead. */
+  commands: LastCommand[];
 }
+
+/** The commands that must not be lost with their page. */
+export type LastCommand =
+  | { method: 'grant'; argument: Grant }
+  | { method: 'reportEnd'; argument: EndReport }
+  | { method: 'cancel'; argument: { executionId: ExecutionId } };
 
 export interface LostCall {
   executionId: ExecutionId;

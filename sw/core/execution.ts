@@ -81,10 +81,12 @@ function isOpen(activation: Activation): boolean {
   return isActive(activation) || activation.state === 'waiting';
 }
 
-/** Could any callback of the execution have begun? */
-function hasStarted(execution: Execution): boolean {
+/** Could any callback of the execution have begun, but for one that certainly has not? */
+function hasStarted(execution: Execution, besides?: Activation): boolean {
   return execution.activations.some(
-    ({ state, mayHaveBegun }) => mayHaveBegun || (state !== 'waiting' && state !== 'withdrawn'),
+    (activation) =>
+      activation.mayHaveBegun ||
+      (activation !== besides && activation.state !== 'waiting' && activation.state !== 'withdrawn'),
   );
 }
 
@@ -315,12 +317,14 @@ export function markDelivered(execution: Execution, turn: Turn): void {
   }
 }
 
+/** Has nobody collected its outcome in time? Its tokens' fates are kept longer (rule 13). */
+function isAbandoned({ settled, callerDocumentId }: Execution, now: number): boolean {
+  return settled !== null && callerDocumentId === null && now >= settled.keepUntil;
+}
+
 /** Is nothing left of it that anybody may ask for? */
 export function isForgotten(execution: Execution, now: number): boolean {
-  const { settled } = execution;
-  if (settled === null) return false;
-  if (!settled.delivered) return execution.callerDocumentId === null && now >= settled.keepUntil;
-  return now >= remainsUntil(execution);
+  return execution.settled?.delivered === true && now >= remainsUntil(execution);
 }
 
 function remainsUntil(execution: Execution): number {
@@ -336,12 +340,13 @@ function remainsUntil(execution: Execution): number {
  */
 export function advance(execution: Execution, state: State, turn: Turn): void {
   expireTokens(execution, turn.now);
+  if (isAbandoned(execution, turn.now)) markDelivered(execution, turn);
   if (execution.settled !== null) return;
   for (const activation of execution.activations) {
     if (activation.state === 'waiting') commandIfDue(execution, activation, state, turn);
     else if (activation.state === 'commanded' && turn.now > activation.refuseAfter + ACKNOWLEDGEMENT_GRACE) {
-      moveActivation(activation, 'withdraw');
-      settle(execution, failed('document-unresponsive', hasStarted(execution)), turn);
+      // Its document refuses it by now, or, if the clock was set back meanwhile, is told to abort it.
+      settle(execution, failed('document-unresponsive', hasStarted(execution, activation)), turn);
     }
   }
   if (execution.activations.some(isOpen) || execution.tokens.some(isOutstanding)) return;

@@ -64,6 +64,7 @@ export function reconcile(
   const { documentId } = document;
   const call = announcement.calls.find((announced) => announced.call.executionId === execution.id);
   if (call !== undefined) reclaim(execution, document, turn);
+  else if (execution.callerDocumentId === documentId) tellCaller(execution, turn);
   for (const activation of execution.activations) {
     if (activation.documentId !== documentId) continue;
     activation.clientId = document.clientId;
@@ -108,8 +109,14 @@ function reclaim(execution: Execution, document: ConnectedDocument, turn: Turn):
     return;
   }
   execution.callerClientId = document.clientId;
-  for (const { activationId, value } of execution.outputs)
+  tellCaller(execution, turn);
+}
+
+/** Whatever the caller may have missed; it drops what it has seen (I2). */
+function tellCaller(execution: Execution, turn: Turn): void {
+  for (const { activationId, value } of execution.outputs) {
     deliverOutput(execution, activationId, value, turn);
+  }
   deliverOutcome(execution, turn);
 }
 

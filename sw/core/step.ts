@@ -7,13 +7,14 @@
 import { failure, type Reason } from '../../shared/errors.ts';
 import type { ExecutionId } from '../../shared/ids.ts';
 import type { Reply } from '../../shared/protocol.ts';
-import type { Event, Step, Turn } from './event.ts';
+import type { Effect, Event, Step, Turn } from './event.ts';
 import {
   advance,
   beginActivation,
   cancelExecution,
   createActivation,
   createExecution,
+  deliverOutcome,
   endActivation,
   isForgotten,
   loseActivation,
@@ -142,7 +143,13 @@ export function step(state: State, event: Event): Step {
       each(work, concerned(state, event), () => {});
       break;
   }
-  return { changes: work.changes, effects: work.effects, reply: work.reply };
+  const effects = work.effects.filter((effect) => isReachable(effect, work.documents));
+  return { changes: work.changes, effects, reply: work.reply };
+}
+
+/** Who is not here is told nothing: a document learns what it missed when it connects (`recover`). */
+function isReachable(effect: Effect, documents: State['documents']): boolean {
+  return effect.type === 'summon' || effect.type === 'announce-tools' || documents.has(effect.documentId);
 }
 
 /** Lets `change` work on a draft of each execution, draws the conclusions and records what became of it. */
@@ -256,6 +263,10 @@ function changeTools(work: Work, { documentId, tools }: EventOf<'tools-changed'>
 
 function request(work: Work, { documentId, call }: EventOf<'execution-requested'>): void {
   if (work.state.executions.has(call.executionId)) return;
+  if (!work.documents.has(documentId)) {
+    work.reply = refused('inactive-document');
+    return;
+  }
   if (openCalls(work.state, documentId) >= work.state.sizes.executions) {
     work.reply = refused(
       'too-many',
@@ -310,7 +321,7 @@ function redeem(work: Work, event: EventOf<'token-presented'>): void {
   const known = executionId === null ? undefined : work.state.executions.get(executionId);
   const document = work.documents.get(documentId);
   if (known === undefined || document === undefined) {
-    work.reply = refused('token-unknown');
+    work.reply = refused(document === undefined ? 'inactive-document' : 'token-unknown');
     return;
   }
   const draft = draftOf(known);
@@ -333,10 +344,16 @@ function end(work: Work, event: EventOf<'activation-ended'>): void {
 
 function collect(work: Work, event: EventOf<'outcomes-collected'>): void {
   const { documentId, tabId } = event;
+  const document = work.documents.get(documentId);
+  if (document === undefined) {
+    work.reply = refused('inactive-document');
+    return;
+  }
   const ids = uncollected(work.state, tabId, documentId);
   each(work, ids, (execution) => {
     execution.callerDocumentId = documentId;
-    execution.callerClientId = work.documents.get(documentId)?.clientId ?? null;
+    execution.callerClientId = document.clientId;
+    deliverOutcome(execution, work);
   });
   work.reply = { ok: true, value: ids };
 }

@@ -1,0 +1,207 @@
+/**
+ * The callbacks that run in this document, whoever called for them.
+ *
+ * Kept: I3, an activation id begins at most once here, however often it is commanded; an activation whose document goes
+ * away is over for good, even if the document returns; an end is kept until whoever must have it has it.
+ */
+import type { Sizes } from '../shared/bounds.ts';
+import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
+import type { ActivationId, ExecutionId } from '../shared/ids.ts';
+import type { AnnouncedActivation, Call, End, EndReport, Grant, Reply } from '../shared/protocol.ts';
+import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
+import { nextTask } from './task.ts';
+import { resultText } from './values.ts';
+import type { LocalCaller } from './window-tree.ts';
+
+/** What an activation is, before it begins. */
+export interface ActivationOrder {
+  readonly id: ActivationId;
+  readonly executionId: ExecutionId;
+  readonly toolName: string;
+  /** JSON text. */
+  readonly input: string;
+  /** The execution's key. */
+  readonly key: string;
+  /** How another worker would have to be told of it; `null` for a resumed one, which is stored. */
+  readonly call: Call | null;
+  /** The caller in this tab; `null` if the worker commanded it. */
+  readonly caller: LocalCaller | null;
+}
+
+interface ActivationHere extends ActivationOrder {
+  readonly controller: AbortController;
+  state: 'queued' | 'running' | 'over';
+  /** The worker has it in storage: it was granted a token, or is a resumed one. */
+  stored: boolean;
+  end: End | null;
+  readonly requests: Set<Promise<unknown>>;
+}
+
+/** What activations need of the document around them. */
+export interface ActivationSurroundings {
+  sizes: Sizes;
+  isLeaving(): boolean;
+  isActive(): boolean;
+  fire(type: 'toolactivated' | 'toolcancel', toolName: string): void;
+  /** Makes a continuation token and has it stored; resolves with it. */
+  requestToken(
+    grant: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
+  ): Promise<Reply<string>>;
+  reportEnd(report: EndReport): Promise<Reply>;
+}
+
+export interface Activations {
+  /** Was it ever begun here? */
+  has(id: ActivationId): boolean;
+  /** Begins it in a task of its own. `find` gives the callback when the task has come, or `null` if there is none any more. */
+  begin(order: ActivationOrder, find: () => ToolExecuteCallback | null): void;
+  abort(id: ActivationId, reason: unknown): void;
+  /** Its end has arrived where it belongs. */
+  release(ids: readonly ActivationId[]): void;
+  /** The document goes away. */
+  leave(): void;
+  announced(): AnnouncedActivation[];
+  isPending(): boolean;
+}
+
+/** Ids of activations that were begun here: as many are remembered, so that a late command is recognised. */
+const REMEMBERED = 4_096;
+
+export function createActivations(surroundings: ActivationSurroundings): Activations {
+  const here = new Map<ActivationId, ActivationHere>();
+  const begun = new Set<ActivationId>();
+
+  function begin(order: ActivationOrder, find: () => ToolExecuteCallback | null): void {
+    const activation: ActivationHere = {
+      ...order,
+      controller: new AbortController(),
+      state: 'queued',
+      stored: order.call === null,
+      end: null,
+      requests: new Set(),
+    };
+    here.set(order.id, activation);
+    remember(order.id);
+    nextTask(() => {
+      if (activation.state !== 'queued') return;
+      const callback = find();
+      if (callback !== null) void run(activation, callback);
+      else fail(activation, failure('tool-unavailable', false));
+    });
+  }
+
+  function remember(id: ActivationId): void {
+    begun.add(id);
+    if (begun.size > REMEMBERED) begun.delete(begun.values().next().value as string);
+  }
+
+  async function run(activation: ActivationHere, callback: ToolExecuteCallback): Promise<void> {
+    activation.state = 'running';
+    surroundings.fire('toolactivated', activation.toolName);
+    const { signal } = activation.controller;
+    const invocation = new ModelContextToolInvocation((lifetime) => requestToken(activation, lifetime));
+    let end: End;
+    try {
+      const value = await callback(JSON.parse(activation.input), { signal, invocation });
+      end = endOf(resultText(value, surroundings.sizes.value));
+    } catch (thrown) {
+      console.warn(`webmcp-relay: the tool ${activation.toolName} threw`, thrown);
+      end = threw({ ...failure('tool-failed', true), cause: causeOf(thrown) });
+    }
+    // Whether it gave an answer or an output is known once its requests are answered.
+    while (activation.requests.size > 0) await Promise.allSettled(activation.requests);
+    finish(activation, end);
+  }
+
+  function endOf(result: ReturnType<typeof resultText>): End {
+    return 'error' in result ? threw(result.error) : { type: 'returned', text: result.text };
+  }
+
+  function threw(error: ErrorRecord): End {
+    return { type: 'threw', error, leaving: surroundings.isLeaving() };
+  }
+
+  function finish(activation: ActivationHere, end: End): void {
+    const { id, caller, stored } = activation;
+    if (activation.state !== 'running') return;
+    activation.state = 'over';
+    activation.end = end;
+    if (stored || caller === null) void report(activation, end);
+    else {
+      here.delete(id);
+      caller.ended(end);
+    }
+  }
+
+  /** Tells the worker. What it has stored is safe; any other end is kept until its caller has it. */
+  async function report({ id, executionId, key, stored }: ActivationHere, end: End): Promise<void> {
+    const reply = await surroundings.reportEnd({ activationId: id, executionId, key, stored, end });
+    if (stored || !reply.ok) here.delete(id);
+  }
+
+  function fail(activation: ActivationHere, error: ErrorRecord): void {
+    activation.state = 'over';
+    here.delete(activation.id);
+    activation.caller?.failed(error);
+  }
+
+  async function requestToken(activation: ActivationHere, lifetime: number): Promise<Reply<string>> {
+    if (activation.state !== 'running' || !surroundings.isActive()) {
+      return { ok: false, error: failure('not-running', true) };
+    }
+    const { id, executionId, call, key, stored, caller } = activation;
+    caller?.tokenRequested();
+    const grant = { activationId: id, executionId, call: stored ? null : call, key, lifetime };
+    const request = surroundings.requestToken(grant);
+    activation.requests.add(request);
+    const reply = await request;
+    if (reply.ok) {
+      activation.stored = true;
+      caller?.stored();
+    }
+    activation.requests.delete(request);
+    return reply;
+  }
+
+  function abort(id: ActivationId, reason: unknown): void {
+    const activation = here.get(id);
+    if (activation === undefined || activation.end !== null) return;
+    here.delete(id);
+    const wasRunning = activation.state === 'running';
+    activation.state = 'over';
+    if (!wasRunning) return;
+    activation.controller.abort(reason);
+    surroundings.fire('toolcancel', activation.toolName);
+  }
+
+  function leave(): void {
+    for (const activation of [...here.values()]) {
+      const { caller, controller, stored, state } = activation;
+      here.delete(activation.id);
+      if (state === 'over') continue;
+      activation.state = 'over';
+      controller.abort(new DOMException('The document went away.', 'AbortError'));
+      if (!stored) caller?.failed(failure('navigated', state === 'running'));
+    }
+  }
+
+  return {
+    has: (id) => begun.has(id),
+    begin,
+    abort,
+    release(ids) {
+      for (const id of ids) if (here.get(id)?.state === 'over') here.delete(id);
+    },
+    leave,
+    announced: () => [...here.values()].filter(isWorkersConcern).map(announcedOf),
+    isPending: () => [...here.values()].some(isWorkersConcern),
+  };
+}
+
+function isWorkersConcern({ caller, stored, requests }: ActivationHere): boolean {
+  return caller === null || stored || requests.size > 0;
+}
+
+function announcedOf({ id, executionId, key, stored, call, end }: ActivationHere): AnnouncedActivation {
+  return { activationId: id, executionId, key, stored, call, end };
+}

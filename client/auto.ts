@@ -1,0 +1,17 @@
+/**
+ * The script tag: `<script src="/webmcp-relay.js"></script>` installs `document.modelContext` at once and registers
+ * `webmcp-relay-sw.js` beside it. `data-worker`, `data-scope` and `data-register="false"` are the options of the same names.
+ * The helpers are at `webmcpRelay`.
+ */
+import { installModelContext, takeToken, withToken } from './index.ts';
+
+const script = document.currentScript as HTMLScriptElement | null;
+const { worker, scope, register } = script?.dataset ?? {};
+
+installModelContext({
+  worker: worker ?? new URL('webmcp-relay-sw.js', script?.src || document.baseURI),
+  ...(scope !== undefined && { scope }),
+  register: register !== 'false',
+});
+
+Object.assign(window, { webmcpRelay: { takeToken, withToken } });

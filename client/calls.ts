@@ -1,0 +1,254 @@
+/**
+ * The calls that wait in this document: its own, and those that it collected from an earlier document of the tab.
+ *
+ * Kept: I6, each settles once; an abort rejects at once with the caller's own reason; a call within the tab never meets the
+ * worker unless its tool asks for a token.
+ */
+import { failure } from '../shared/errors.ts';
+import type { ExecutionId } from '../shared/ids.ts';
+import type { AnnouncedCall, Call, LostCall, Outcome, Output, PendingExecution } from '../shared/protocol.ts';
+import { relayError } from './errors.ts';
+import type { LocalCaller, Neighbour } from './window-tree.ts';
+
+export type OutputListener = ((text: string | null) => void) | null | undefined;
+
+/** What calls need of the document around them. */
+export interface CallSurroundings {
+  /** Sends the call to the worker; `sent` is called once it may have arrived. Resolves with an outcome only if it failed. */
+  execute(call: Call, sent: () => void): Promise<Outcome | null>;
+  cancel(executionId: ExecutionId): void;
+  /** Something waits for the worker now: have one. */
+  wake(): void;
+  /** Asks the worker anew what became of the calls that it may know. */
+  announce(): void;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  onoutput?: OutputListener;
+}
+
+interface CallHere {
+  readonly call: Call;
+  /** The document in this tab that runs it; `null` if the worker takes care. */
+  readonly target: Neighbour | null;
+  /** Has the worker heard of it? `'maybe'`: its tool has asked for a token. */
+  known: 'no' | 'maybe' | 'sent' | 'stored';
+  readonly outputs: Set<string>;
+  onoutput: OutputListener;
+  settle(outcome: Outcome): void;
+}
+
+/** An execution that lost its caller, collected by this document (`semantics.md`, The caller leaves). */
+export interface PendingExecutionHandle {
+  readonly id: ExecutionId;
+  readonly toolName: string;
+  readonly input: unknown;
+  readonly state: 'open' | 'settled';
+  /** The texts that its activations gave so far, in order. */
+  readonly outputs: (string | null)[];
+  /** As the promise of `executeTool()` would have settled. */
+  readonly outcome: Promise<string | null>;
+  onoutput: OutputListener;
+  cancel(): void;
+}
+
+export interface Calls {
+  execute(call: Call, target: Neighbour | null, options: CallOptions): Promise<string | null>;
+  collect(
+    pending: readonly PendingExecution[],
+    describe: (execution: PendingExecution) => Call,
+  ): PendingExecutionHandle[];
+  /** The outcome of a call of this document; `false` if it awaits no such call. */
+  settle(executionId: ExecutionId, outcome: Outcome): boolean;
+  deliverOutput(executionId: ExecutionId, output: Output): void;
+  announced(): AnnouncedCall[];
+  isPending(): boolean;
+  /** The document goes away: what dies with it. */
+  leave(): LostCall[];
+  /** It is back from the back/forward cache: what died cannot be answered any more. */
+  returned(): void;
+}
+
+export function createCalls(surroundings: CallSurroundings): Calls {
+  const here = new Map<ExecutionId, CallHere>();
+  const collected = new Map<ExecutionId, PendingExecutionHandle>();
+
+  /** Makes a promise for the outcome of a call, and everything that may settle it. */
+  function open(
+    call: Call,
+    target: Neighbour | null,
+    { signal, onoutput }: CallOptions,
+  ): Promise<string | null> {
+    return new Promise((resolve, reject) => {
+      const abort = (): void => cancel(call.executionId, () => reject(signal?.reason), signal?.reason);
+      const settle = (outcome: Outcome): void => {
+        here.delete(call.executionId);
+        signal?.removeEventListener('abort', abort);
+        if (outcome.type === 'result') resolve(outcome.text);
+        else reject(relayError({ executionId: call.executionId, ...outcome.error }));
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+      here.set(call.executionId, { call, target, known: 'no', outputs: new Set(), onoutput, settle });
+    });
+  }
+
+  function cancel(executionId: ExecutionId, reject: () => void, reason: unknown): void {
+    const waiting = here.get(executionId);
+    if (waiting === undefined) return;
+    here.delete(executionId);
+    reject();
+    waiting.target?.abort(executionId, reason);
+    if (waiting.known !== 'no') surroundings.cancel(executionId);
+  }
+
+  function execute(call: Call, target: Neighbour | null, options: CallOptions): Promise<string | null> {
+    const promise = open(call, target, options);
+    const waiting = here.get(call.executionId) as CallHere;
+    if (target === null) viaWorker(waiting);
+    else withinTab(waiting, target);
+    return promise;
+  }
+
+  function viaWorker(waiting: CallHere): void {
+    const sent = (): void => {
+      waiting.known = 'sent';
+    };
+    void surroundings.execute(waiting.call, sent).then((failed) => {
+      if (failed !== null && here.has(waiting.call.executionId)) waiting.settle(failed);
+    });
+  }
+
+  function withinTab(waiting: CallHere, target: Neighbour): void {
+    const isOpen = (): boolean => here.has(waiting.call.executionId);
+    const caller: LocalCaller = {
+      tokenRequested() {
+        if (waiting.known === 'no') waiting.known = 'maybe';
+      },
+      stored() {
+        waiting.known = 'stored';
+        if (isOpen()) surroundings.wake();
+        else surroundings.cancel(waiting.call.executionId);
+      },
+      ended(end) {
+        if (!isOpen()) return;
+        if (end.type === 'returned') waiting.settle({ type: 'result', text: end.text });
+        else waiting.settle({ type: 'failed', error: end.error });
+      },
+      failed(error) {
+        if (!isOpen() || waiting.known === 'stored') return;
+        if (waiting.known === 'no') waiting.settle({ type: 'failed', error });
+        else surroundings.announce();
+      },
+    };
+    const refusal = target.activate(waiting.call, caller);
+    if (refusal !== null) waiting.settle({ type: 'failed', error: refusal });
+    else watchTarget(waiting, target, caller);
+  }
+
+  /** A frame that is removed, or crashes, may not be able to say so. */
+  function watchTarget(waiting: CallHere, target: Neighbour, caller: LocalCaller): void {
+    if (target.window === window) return;
+    const timer = setInterval(() => {
+      if (!here.has(waiting.call.executionId) || waiting.known === 'stored') clearInterval(timer);
+      else if (target.window.closed) {
+        clearInterval(timer);
+        caller.failed(failure('document-lost', true));
+      }
+    }, 1_000);
+  }
+
+  function collect(
+    pending: readonly PendingExecution[],
+    describe: (execution: PendingExecution) => Call,
+  ): PendingExecutionHandle[] {
+    return pending
+      .filter(({ executionId }) => collected.has(executionId) || !here.has(executionId))
+      .map((execution) => collected.get(execution.executionId) ?? handleOf(execution, describe(execution)));
+  }
+
+  function handleOf(execution: PendingExecution, call: Call): PendingExecutionHandle {
+    const abort = new AbortController();
+    let state: 'open' | 'settled' = 'open';
+    const outputs: (string | null)[] = [];
+    const handle: PendingExecutionHandle = {
+      id: call.executionId,
+      toolName: call.toolName,
+      input: parsed(call.input),
+      get state() {
+        return state;
+      },
+      outputs,
+      outcome: open(call, null, { signal: abort.signal, onoutput: receive }),
+      onoutput: null,
+      cancel: () => abort.abort(),
+    };
+    function receive(text: string | null): void {
+      outputs.push(text);
+      handle.onoutput?.(text);
+    }
+    const settled = (): void => {
+      state = 'settled';
+      collected.delete(call.executionId);
+    };
+    handle.outcome.then(settled, settled);
+    collected.set(call.executionId, handle);
+    const waiting = here.get(call.executionId) as CallHere;
+    waiting.known = 'stored';
+    for (const output of execution.outputs) deliverOutput(call.executionId, output);
+    return handle;
+  }
+
+  function deliverOutput(executionId: ExecutionId, { activationId, text }: Output): void {
+    const waiting = here.get(executionId);
+    if (waiting === undefined || waiting.outputs.has(activationId)) return;
+    waiting.outputs.add(activationId);
+    waiting.onoutput?.(text);
+  }
+
+  function leave(): LostCall[] {
+    const lost = [...here.values()].filter(({ known }) => known === 'no');
+    for (const { call, target } of lost) {
+      if (target !== null && target.window !== window) target.abort(call.executionId, undefined);
+    }
+    return lost.map(({ call: { executionId, callerTabId, groupId, toolName, input } }) => ({
+      executionId,
+      callerTabId,
+      groupId,
+      toolName,
+      input,
+    }));
+  }
+
+  function returned(): void {
+    for (const { known, settle } of [...here.values()]) {
+      if (known === 'no' || known === 'sent') settle({ type: 'failed', error: failure('navigated', true) });
+    }
+  }
+
+  return {
+    execute,
+    collect,
+    settle(executionId, outcome) {
+      const waiting = here.get(executionId);
+      waiting?.settle(outcome);
+      return waiting !== undefined;
+    },
+    deliverOutput,
+    announced: () =>
+      [...here.values()]
+        .filter(({ known }) => known !== 'no')
+        .map(({ call, known }) => ({ call, stored: known !== 'sent' })),
+    isPending: () => [...here.values()].some(({ known }) => known !== 'no'),
+    leave,
+    returned,
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}

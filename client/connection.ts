@@ -1,0 +1,287 @@
+/**
+ * Keeps this document connected to the worker, for as long as anything needs it.
+ *
+ * Owns: the registration, the current link, the commands that were not acknowledged, the watch over the worker's generation.
+ * Kept: a command is sent again on every new link until it is acknowledged (I2); nothing wakes a worker while nothing is
+ * pending; every wait has a bound; a page never breaks because the relay could not start.
+ */
+import type { Bounds } from '../shared/bounds.ts';
+import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
+import {
+  type Coordinator,
+  type DocumentPeer,
+  GOODBYE,
+  type Goodbye,
+  type Hello,
+  type LastCommand,
+  type LostCall,
+  lockName,
+  type Reply,
+  SUMMONS,
+} from '../shared/protocol.ts';
+import { type ConnectionEvent, type ConnectionState, nextConnectionState } from './core/connection.ts';
+import type { RelayError } from './errors.ts';
+import { type Link, sayHello } from './link.ts';
+import { type FoundRegistration, findRegistration, type RegistrationOptions } from './registration.ts';
+import { within } from './task.ts';
+
+/** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
+const HELLO_BOUND = 1_500;
+/** Where Web Locks are missing, a worker that is needed is asked this often whether it lives. */
+const PING_INTERVAL = 20_000;
+/** After a failure the next attempt comes by itself, each time twice as late. */
+const FIRST_RETRY = 5_000;
+const LAST_RETRY = 300_000;
+
+export interface ConnectionOptions extends RegistrationOptions {
+  bounds: Bounds;
+}
+
+/** What the connection asks of the document that it serves. */
+export interface ConnectionOwner {
+  hello(): Hello;
+  peer: DocumentPeer;
+  /** Is there anything that a dead worker must be replaced for? */
+  isPending(): boolean;
+  connected(link: Link): void;
+}
+
+interface Command<T> {
+  perform(coordinator: Coordinator): Promise<Reply<T>>;
+  /** Sent along with the goodbye if it is not acknowledged by then. */
+  last?: LastCommand;
+  /** It waits for a worker as long as the document lives. */
+  patient?: boolean;
+}
+
+export interface Connection {
+  status(): { state: 'connecting' | 'shared' | 'alone'; error: ErrorRecord | null };
+  /** Settles once the status is no longer `connecting`, within the connecting bound. Never rejects. */
+  readonly ready: Promise<void>;
+  start(): void;
+  /** Resolves with the reply, or with an error once the bound has passed. Never rejects. */
+  send<T>(command: Command<T>): Promise<Reply<T>>;
+  /** Something has become pending: connects if it is not connected. */
+  wake(): void;
+  /** Says hello again, with everything there is to announce. */
+  renew(): void;
+  /** The document goes away. `missed`: the worker has something to learn from that. */
+  leave(goodbye: { documentId: string; lostCalls: LostCall[]; missed: boolean }): void;
+}
+
+export function createConnection(options: ConnectionOptions, owner: ConnectionOwner): Connection {
+  const { bounds } = options;
+  const outbox = new Set<{ command: Command<never>; answer(reply: Reply<never>): void }>();
+  let state: ConnectionState = 'idle';
+  let error: ErrorRecord | null = null;
+  let final = false;
+  let found: FoundRegistration | undefined;
+  let link: Link | undefined;
+  let attempt: AbortController | undefined;
+  let unwatch = () => {};
+  let retryDelay = FIRST_RETRY;
+  let settleReady = () => {};
+  const ready = new Promise<void>((resolve) => {
+    settleReady = resolve;
+  });
+
+  function move(event: ConnectionEvent): boolean {
+    const next = nextConnectionState(state, event);
+    const moved = next !== state;
+    state = next;
+    return moved;
+  }
+
+  function need(): void {
+    if (move('need')) void connect();
+  }
+
+  async function connect(): Promise<void> {
+    const current = new AbortController();
+    attempt?.abort();
+    attempt = current;
+    const timer = setTimeout(() => current.abort(), bounds.connecting);
+    try {
+      found ??= await observed(await findRegistration(options, current.signal));
+      const answer = await hello(found, current.signal);
+      if (attempt !== current) return;
+      if ('refused' in answer) fail('refused', answer.refused);
+      else welcomed(answer.link);
+    } catch (thrown) {
+      if (attempt === current) fail('failed', asRecord(thrown as RelayError));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Says hello until it is answered; the active worker is read anew each time. */
+  async function hello({ registration, foreign }: FoundRegistration, signal: AbortSignal) {
+    while (!signal.aborted && registration.active !== null) {
+      const once = new AbortController();
+      signal.addEventListener('abort', () => once.abort(), { once: true });
+      const answer = await within(
+        HELLO_BOUND,
+        sayHello(registration.active, owner.hello(), owner.peer, once.signal),
+      );
+      if (answer !== undefined) return answer;
+      once.abort();
+      if (foreign) break;
+    }
+    found = undefined;
+    throw unanswered(registration, foreign);
+  }
+
+  function unanswered({ active, scope }: ServiceWorkerRegistration, foreign: boolean): ErrorRecord {
+    if (!foreign) return failure('worker-unavailable', false);
+    const wanted = new URL(options.worker, document.baseURI).href;
+    const message = `${active?.scriptURL} serves ${scope} and does not include the relay; ${wanted} was not registered over it.`;
+    return failure('worker-conflict', false, message);
+  }
+
+  function welcomed(next: Link): void {
+    link?.close();
+    link = next;
+    error = null;
+    retryDelay = FIRST_RETRY;
+    move('welcomed');
+    unwatch();
+    unwatch = watchGeneration(next);
+    owner.connected(next);
+    for (const entry of outbox) perform(entry, next);
+    settleReady();
+  }
+
+  function perform(entry: { command: Command<never>; answer(reply: Reply<never>): void }, over: Link): void {
+    entry.command.perform(over.coordinator).then(
+      (reply) => entry.answer(reply),
+      (thrown) => entry.answer({ ok: false, error: failure('version-mismatch', true, String(thrown)) }),
+    );
+  }
+
+  function fail(event: 'refused' | 'failed', why: ErrorRecord): void {
+    error = why;
+    final = event === 'refused' || why.reason !== 'worker-unavailable';
+    move(event);
+    settleReady();
+    console.warn(`webmcp-relay: working without the worker (${why.reason}). ${why.message}`);
+    for (const { command, answer } of [...outbox]) if (!command.patient) answer({ ok: false, error: why });
+    if (final) return;
+    setTimeout(retry, retryDelay);
+    retryDelay = Math.min(retryDelay * 2, LAST_RETRY);
+  }
+
+  function retry(): void {
+    if (move('retry')) void connect();
+  }
+
+  /** Being granted the lock of a generation means that it is dead. */
+  function watchGeneration({ generation, coordinator }: Link): () => void {
+    if (navigator.locks === undefined) return pingRegularly(coordinator, () => died(generation));
+    const withdrawal = new AbortController();
+    const { signal } = withdrawal;
+    navigator.locks
+      .request(lockName(generation), { mode: 'shared', signal }, () => died(generation))
+      .catch(() => {});
+    return () => withdrawal.abort();
+  }
+
+  function pingRegularly(coordinator: Coordinator, missed: () => void): () => void {
+    const timer = setInterval(async () => {
+      if (!owner.isPending() && outbox.size === 0) return;
+      if ((await within(bounds.acknowledging, coordinator.watch({ on: false }))) === undefined) missed();
+    }, PING_INTERVAL);
+    return () => clearInterval(timer);
+  }
+
+  function died(generation: string): void {
+    if (link?.generation !== generation) return;
+    drop();
+    move('lost');
+    if (owner.isPending() || outbox.size > 0) need();
+  }
+
+  function drop(): void {
+    unwatch();
+    unwatch = () => {};
+    link?.close();
+    link = undefined;
+  }
+
+  /** A newer worker that takes over is the one to talk to. */
+  function observed(next: FoundRegistration): FoundRegistration {
+    const { registration } = next;
+    registration.addEventListener('updatefound', () => {
+      const { installing } = registration;
+      installing?.addEventListener('statechange', () => {
+        if (installing.state === 'activated' && link !== undefined) renew();
+      });
+    });
+    return next;
+  }
+
+  function renew(): void {
+    if (state === 'connecting' || state === 'idle' || final) return;
+    drop();
+    move('lost');
+    if (!move('need')) move('retry');
+    void connect();
+  }
+
+  function send<T>(command: Command<T>): Promise<Reply<T>> {
+    if (state === 'alone' && !command.patient) {
+      return Promise.resolve({ ok: false, error: error as ErrorRecord });
+    }
+    return new Promise((resolve) => {
+      const bound = bounds.connecting + bounds.storage + bounds.acknowledging;
+      const timer = command.patient ? undefined : setTimeout(giveUp, bound);
+      const entry = { command: command as Command<never>, answer };
+      function answer(reply: Reply<T>): void {
+        clearTimeout(timer);
+        outbox.delete(entry);
+        resolve(reply);
+      }
+      function giveUp(): void {
+        answer({ ok: false, error: failure('worker-unavailable', true) });
+      }
+      outbox.add(entry);
+      if (link !== undefined) perform(entry, link);
+      else need();
+    });
+  }
+
+  function leave({ documentId, lostCalls, missed }: Parameters<Connection['leave']>[0]): void {
+    const commands = [...outbox].flatMap(({ command }) => command.last ?? []);
+    const goodbye: Goodbye = { type: GOODBYE, documentId, lostCalls, commands };
+    if (link !== undefined || missed || commands.length > 0) found?.registration.active?.postMessage(goodbye);
+    attempt?.abort();
+    attempt = undefined;
+    drop();
+    move('closed');
+    for (const { answer } of [...outbox]) answer({ ok: false, error: failure('navigated', true) });
+  }
+
+  function start(): void {
+    navigator.serviceWorker?.addEventListener('message', (event) => {
+      if ((event.data as { type?: unknown } | null)?.type === SUMMONS) renew();
+    });
+    navigator.serviceWorker?.startMessages();
+    need();
+  }
+
+  return {
+    status() {
+      if (state === 'alone') return { state: 'alone', error };
+      return { state: link === undefined && state !== 'lost' ? 'connecting' : 'shared', error: null };
+    },
+    ready,
+    start,
+    send,
+    wake: need,
+    renew,
+    leave,
+  };
+}
+
+function asRecord({ reason = 'no-service-worker' as Reason, message }: Partial<RelayError>): ErrorRecord {
+  return failure(reason, false, message);
+}

@@ -1,0 +1,28 @@
+/** Our errors as pages see them: a `DOMException` itself, with own members that say more. */
+import { type CauseRecord, ERROR_NAMES, type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
+
+/** The own members of every DOMException that this runtime rejects with (`semantics.md`, Errors). */
+export interface RelayError extends DOMException {
+  /** Stable; branch on this. */
+  readonly reason: Reason;
+  /** Could the tool's callback have begun? `false`: a retry is certainly safe. */
+  readonly started: boolean;
+  readonly executionId?: string;
+  /** The tool's own error. */
+  readonly cause?: CauseRecord;
+}
+
+export function relayError(record: ErrorRecord): RelayError {
+  const error = new DOMException(record.message, ERROR_NAMES[record.reason] ?? 'UnknownError');
+  const { reason, started, executionId, cause } = record;
+  for (const [member, value] of Object.entries({ reason, started, executionId, cause })) {
+    if (value !== undefined)
+      Object.defineProperty(error, member, { value, enumerable: true, configurable: true });
+  }
+  return error as RelayError;
+}
+
+/** Shorthand for an error that never left this document. */
+export function relayFailure(reason: Reason, started = false, message?: string): RelayError {
+  return relayError(failure(reason, started, message));
+}

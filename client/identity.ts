@@ -1,0 +1,70 @@
+/**
+ * Who this document is: its own id, and its tab's and group's, which follow the tab through its navigations.
+ *
+ * The tab's and the group's live in sessionStorage, which same-origin frames share and which is copied to windows opened
+ * with an opener. Written at once, so that a window opened the next moment inherits them. Where sessionStorage is refused,
+ * the document is a tab and a group of its own.
+ */
+import { type DocumentId, freshId, freshSecret, type GroupId, type TabId } from '../shared/ids.ts';
+import { neighbourOf } from './window-tree.ts';
+
+const STORAGE_KEY = 'webmcp-relay';
+
+export interface Identity {
+  readonly documentId: DocumentId;
+  readonly tabId: TabId;
+  readonly groupId: GroupId;
+  /** Opens what the tab's own executions have stored. */
+  readonly tabSecret: string;
+}
+
+interface TabRecord {
+  tab: TabId;
+  group: GroupId;
+  secret: string;
+}
+
+export function createIdentity(): { current: Identity; adoptTabId(tabId: TabId): void } {
+  const documentId = freshId();
+  const stored = readRecord();
+  let record: TabRecord = { tab: freshId(), group: stored?.group ?? freshId(), secret: freshSecret() };
+  if (stored !== null && !isCopy(stored)) record = stored;
+  writeRecord(record);
+  const identity = () => ({ documentId, tabId: record.tab, groupId: record.group, tabSecret: record.secret });
+  return {
+    get current() {
+      return identity();
+    },
+    /** The worker found that this tab is a copy of a live one. */
+    adoptTabId(tabId) {
+      if (tabId === record.tab) return;
+      record = { tab: tabId, group: record.group, secret: freshSecret() };
+      writeRecord(record);
+    },
+  };
+}
+
+/** Was the record copied from the window that opened this one, rather than left by an earlier document of this window? */
+function isCopy(stored: TabRecord): boolean {
+  if (window.top !== window || window.opener === null) return false;
+  const opener = neighbourOf(window.opener);
+  // An opener that has moved to another origin cannot be asked; only its first document can then be a copy.
+  return opener === undefined ? history.length === 1 : opener.identity().tabId === stored.tab;
+}
+
+function readRecord(): TabRecord | null {
+  try {
+    const { tab, group, secret } = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? 'null') as TabRecord;
+    return tab && group && secret ? { tab, group, secret } : null;
+  } catch {
+    return null;
+  }
+}
+
+function writeRecord(record: TabRecord): void {
+  try {
+    sessionStorage.setItem(STORAGE_KEY, JSON.stringify(record));
+  } catch {
+    // Refused: the ids live as long as the document.
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * The document's own life: when it begins to count, whether it is leaving, when it goes and when it comes back.
+ *
+ * A document is leaving from a cross-document `navigate` event (where there is no Navigation API, from `beforeunload`) until
+ * `pagehide`, or until it is clear that it stays. Without the Navigation API nothing says that it stays: what waits for
+ * that then waits for its own bound.
+ */
+export interface Lifetime {
+  isLeaving(): boolean;
+  /** Is it the active document of its window, and shown as such? */
+  isActive(): boolean;
+  /** Resolves at once, or when a prerendered document is activated. */
+  readonly activated: Promise<void>;
+}
+
+export interface LifetimeListener {
+  /** A navigation ended without a new document. */
+  stayed(): void;
+  /** The document goes: for good, or into the back/forward cache. */
+  left(): void;
+  /** It came back out of that cache. */
+  returned(): void;
+}
+
+/** What is used of the Navigation API. */
+interface NavigationLike extends EventTarget {
+  readonly transition: unknown;
+}
+
+interface NavigateEventLike extends Event {
+  readonly destination: { sameDocument: boolean };
+  readonly downloadRequest: string | null;
+  readonly hashChange: boolean;
+}
+
+export function watchLifetime(listener: LifetimeListener): Lifetime {
+  let leaving = false;
+  let gone = false;
+
+  function stay(): void {
+    if (!leaving || gone) return;
+    leaving = false;
+    listener.stayed();
+  }
+
+  const { navigation } = window as { navigation?: NavigationLike };
+  if (navigation === undefined) {
+    addEventListener('beforeunload', () => {
+      leaving = true;
+    });
+  } else {
+    navigation.addEventListener('navigate', (event) => {
+      const { destination, downloadRequest, hashChange } = event as NavigateEventLike;
+      if (!destination.sameDocument && !hashChange && downloadRequest === null) leaving = true;
+    });
+    // An intercepted navigation succeeds in this document; one that was stopped, or brought no document, fails here.
+    navigation.addEventListener('navigatesuccess', stay);
+    navigation.addEventListener('navigateerror', stay);
+  }
+  addEventListener('pagehide', () => {
+    gone = true;
+    listener.left();
+  });
+  addEventListener('pageshow', (event) => {
+    if (!event.persisted) return;
+    gone = false;
+    leaving = false;
+    listener.returned();
+  });
+  return {
+    isLeaving: () => leaving,
+    isActive: () => !gone && isFullyActive(),
+    activated: whenActivated(),
+  };
+}
+
+/** A removed frame keeps its script and loses its window. */
+function isFullyActive(): boolean {
+  return document.defaultView !== null && window.top !== null;
+}
+
+function whenActivated(): Promise<void> {
+  if (!(document as { prerendering?: boolean }).prerendering) return Promise.resolve();
+  return new Promise((resolve) => {
+    document.addEventListener('prerenderingchange', () => resolve(), { once: true });
+  });
+}

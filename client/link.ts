@@ -1,0 +1,48 @@
+/**
+ * The page's end of its port to the worker: says hello, waits for the answer, and hands over a link.
+ * The one place where the page meets Comlink.
+ */
+import { expose, wrap } from 'comlink';
+import type { ErrorRecord } from '../shared/errors.ts';
+import type { Coordinator, DocumentPeer, Hello, HelloAnswer } from '../shared/protocol.ts';
+
+export interface Link {
+  readonly coordinator: Coordinator;
+  readonly generation: string;
+  /** The id that the worker knows this document's tab by. */
+  readonly tabId: string;
+  close(): void;
+}
+
+export type Answer = { link: Link } | { refused: ErrorRecord };
+
+/**
+ * One hello to `worker`. Never rejects; does not settle if the worker never answers, or once `signal` aborts: the port is
+ * closed then.
+ */
+export function sayHello(
+  worker: ServiceWorker,
+  hello: Hello,
+  peer: DocumentPeer,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { port1: port, port2 } = new MessageChannel();
+  const close = (): void => port.close();
+  signal.addEventListener('abort', close);
+  return new Promise((resolve) => {
+    port.onmessage = ({ data }: MessageEvent<HelloAnswer>) => {
+      port.onmessage = null;
+      signal.removeEventListener('abort', close);
+      if (data.type === 'refused') {
+        close();
+        resolve({ refused: data.error });
+        return;
+      }
+      expose(peer, port);
+      // The proxy stays referenced by the link: a collected one would drop its calls.
+      const coordinator = wrap<Coordinator>(port) as unknown as Coordinator;
+      resolve({ link: { coordinator, generation: data.generation, tabId: data.tabId, close } });
+    };
+    worker.postMessage(hello, [port2]);
+  });
+}

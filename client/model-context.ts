@@ -1,0 +1,299 @@
+/**
+ * `document.modelContext`: the specification's interface, with the proposals' members and our own.
+ *
+ * Owns: reading arguments as Web IDL does, the order of the methods' steps, what a listing looks like. What the methods
+ * promise is decided in `client/relay`.
+ */
+import type { Reason } from '../shared/errors.ts';
+import type { Snapshot } from '../shared/protocol.ts';
+import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
+import type { OutputListener, PendingExecutionHandle } from './calls.ts';
+import { relayFailure } from './errors.ts';
+import { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
+import type { ToolExecuteCallback } from './invocation.ts';
+import { createRelay, type Relay, type RelayOptions, type Target } from './relay.ts';
+import { within } from './task.ts';
+import type { ModelContextTool } from './tools.ts';
+import { inputText } from './values.ts';
+import { type Neighbour, neighbours } from './window-tree.ts';
+
+export type Scope = 'traversable' | 'group' | 'document';
+
+export interface RegisterToolOptions {
+  /** Unregisters the tool when it aborts. */
+  signal?: AbortSignal;
+  /** Origins, beside this one, that may see and call the tool. */
+  exposedTo?: string[];
+}
+
+export interface GetToolsOptions {
+  /** Default `'traversable'`: this tab and its frames. `'group'` needs the worker. */
+  scope?: Scope;
+  /** Milliseconds. */
+  readyTimeout?: number;
+}
+
+export interface ExecuteToolOptions {
+  /** Cancels the execution when it aborts; the call rejects with its reason. */
+  signal?: AbortSignal;
+  /** Let the execution live on when this document goes away. */
+  keepalive?: boolean;
+  /** Called with the text of each output, in order, before the result. */
+  onoutput?: OutputListener;
+}
+
+/** WebMCP, dictionary RegisteredTool, and what tells equal names apart. */
+export interface RegisteredTool {
+  name: string;
+  title: string;
+  description: string;
+  inputSchema?: object;
+  annotations?: ToolAnnotations;
+  origin: string;
+  /** `null` when the document is in another tab. */
+  window: Window | null;
+  documentId: string;
+  registrationId: string;
+  /** Given when listed for the group: only such an entry reaches another tab. */
+  tabId?: string;
+}
+
+export interface RelayStatus {
+  /** Does the worker serve this document? */
+  readonly state: 'connecting' | 'shared' | 'alone';
+  /** Why it does not; `null` unless `alone`. */
+  readonly reason: Reason | null;
+  /** Settles once `state` is no longer `connecting`, within the connecting bound. Never rejects. */
+  readonly ready: Promise<void>;
+  /** Calls back with a snapshot of the group now and after every change, until the signal aborts. */
+  watch(callback: (snapshot: Snapshot) => void, options?: { signal?: AbortSignal }): void;
+}
+
+type EventHandler = ((event: Event) => unknown) | null;
+
+/** A document is waited for until it is parsed, but no longer than this, in milliseconds. */
+const PARSING_BOUND = 1_000;
+
+export class ModelContext extends EventTarget {
+  readonly #relay: Relay;
+  readonly #handlers = new Map<string, { handler: EventHandler; listener: EventListener }>();
+  /** Does the worker serve this document? */
+  readonly relay: RelayStatus;
+
+  /** @internal */
+  constructor(options: RelayOptions) {
+    super();
+    const relay = createRelay(options, (type, toolName) => this.dispatchEvent(createEvent(type, toolName)));
+    this.#relay = relay;
+    this.relay = statusOf(relay);
+  }
+
+  /**
+   * Registers a tool of this document (WebMCP, registerTool). Resolves once `toolchange` has fired in this tab; never waits
+   * for the worker.
+   *
+   * Rejects with `InvalidStateError` (`duplicate-name`, `invalid-tool`, `inactive-document`), `QuotaExceededError`
+   * (`too-large`, `too-many`), a `TypeError` for a missing or mistyped member, or the reason of an aborted signal.
+   */
+  async registerTool(tool: ModelContextTool, options: RegisterToolOptions = {}): Promise<void> {
+    this.#requireActive();
+    const { signal } = options;
+    if (signal?.aborted) throw signal.reason;
+    const { unregister, changed } = this.#relay.registerTool(tool);
+    if (signal === undefined) return changed;
+    return new Promise((resolve, reject) => {
+      const abort = (): void => {
+        unregister();
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', abort, { once: true });
+      changed.then(resolve);
+    });
+  }
+
+  /**
+   * Lists tools, sorted by name (WebMCP, getTools). Every entry names its registration: a call that is made with it runs
+   * that registration or none.
+   *
+   * Rejects with `inactive-document`; for `scope: 'group'` with whatever keeps the worker from serving this document.
+   */
+  async getTools({ scope = 'traversable', readyTimeout }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
+    this.#requireActive();
+    const own = this.#relay.identity.documentId;
+    const here = neighbours().filter(
+      (neighbour) => scope !== 'document' || neighbour.identity().documentId === own,
+    );
+    const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
+    await within(Math.min(readyTimeout ?? PARSING_BOUND, PARSING_BOUND), parsed);
+    const listed = here.flatMap((neighbour) => entriesOf(neighbour, scope === 'group'));
+    if (scope === 'group') listed.push(...(await this.#listElsewhere(here)));
+    return listed.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  }
+
+  async #listElsewhere(here: readonly Neighbour[]): Promise<RegisteredTool[]> {
+    const known = new Set(here.map((neighbour) => neighbour.identity().documentId));
+    const owners = await this.#relay.listGroup();
+    return owners
+      .filter(({ documentId }) => !known.has(documentId))
+      .flatMap(({ documentId, tabId, tools }) =>
+        tools.map((tool) => entryOf(tool, { documentId, tabId, window: null })),
+      );
+  }
+
+  /**
+   * Runs a listed tool and resolves with the text of its final result: a string as itself, anything else as JSON, `null`
+   * for `undefined` (WebMCP, executeTool; `semantics.md`, Values). A tool that asks for continuation tokens gives outputs,
+   * and its result is the last answer of the chain, whatever pages that takes.
+   *
+   * Rejects with the signal's reason, a `TypeError` for an input that is not an object, or a RelayError.
+   */
+  async executeTool(
+    tool: RegisteredTool,
+    input?: object | string,
+    options: ExecuteToolOptions = {},
+  ): Promise<string | null> {
+    this.#requireActive();
+    requireOrigin(tool);
+    const text = inputText(input);
+    const { signal, keepalive = false, onoutput } = options;
+    if (signal?.aborted) throw signal.reason;
+    const target = targetOf(tool);
+    if (target === null) throw relayFailure('tool-unavailable');
+    return this.#relay.execute(target, text, { signal, keepalive: Boolean(keepalive), onoutput });
+  }
+
+  /**
+   * Redeems a continuation token (continuations explainer, Token Redemption). Resolves when it is accepted; `callback` runs
+   * later, with the original input, once the activation that issued the token is over.
+   *
+   * Rejects with `token-unknown`, `token-redeemed`, `token-expired`, `token-void`, `other-group`, `inactive-document`, or
+   * whatever keeps the worker from serving this document.
+   */
+  async resumeTool(token: string, callback: ToolExecuteCallback): Promise<void> {
+    const text = `${token}`;
+    if (typeof callback !== 'function') throw new TypeError('The callback must be a function.');
+    this.#requireActive();
+    return this.#relay.resumeTool(text, callback);
+  }
+
+  /**
+   * The executions of this tab that lost their caller; this document becomes their caller. First come, first served.
+   * Rejects with whatever keeps the worker from serving this document.
+   */
+  async getPendingExecutions(): Promise<PendingExecutionHandle[]> {
+    this.#requireActive();
+    return this.#relay.getPendingExecutions();
+  }
+
+  get ontoolchange(): EventHandler {
+    return this.#handler('toolchange');
+  }
+  set ontoolchange(handler: EventHandler) {
+    this.#setHandler('toolchange', handler);
+  }
+  get ontoolactivated(): EventHandler {
+    return this.#handler('toolactivated');
+  }
+  set ontoolactivated(handler: EventHandler) {
+    this.#setHandler('toolactivated', handler);
+  }
+  get ontoolcancel(): EventHandler {
+    return this.#handler('toolcancel');
+  }
+  set ontoolcancel(handler: EventHandler) {
+    this.#setHandler('toolcancel', handler);
+  }
+
+  #handler(type: string): EventHandler {
+    return this.#handlers.get(type)?.handler ?? null;
+  }
+
+  /** An event handler attribute keeps the place in the order that it got when it was first set. */
+  #setHandler(type: string, value: EventHandler): void {
+    const handler = typeof value === 'function' ? value : null;
+    const known = this.#handlers.get(type);
+    if (handler === null) {
+      if (known !== undefined) this.removeEventListener(type, known.listener);
+      this.#handlers.delete(type);
+    } else if (known !== undefined) {
+      known.handler = handler;
+    } else {
+      const entry = { handler, listener: (event: Event): unknown => entry.handler?.call(this, event) };
+      this.#handlers.set(type, entry);
+      this.addEventListener(type, entry.listener);
+    }
+  }
+
+  #requireActive(): void {
+    if (!this.#relay.isActive())
+      throw relayFailure('inactive-document', false, 'The document is not active.');
+  }
+}
+
+function createEvent(type: 'toolchange' | 'toolactivated' | 'toolcancel', toolName: string): Event {
+  if (type === 'toolchange') return new ToolChangeEvent(type);
+  return type === 'toolactivated'
+    ? new ToolActivatedEvent(type, { toolName })
+    : new ToolCancelEvent(type, { toolName });
+}
+
+function statusOf(relay: Relay): RelayStatus {
+  return {
+    get state() {
+      return relay.status().state;
+    },
+    get reason() {
+      return relay.status().reason;
+    },
+    ready: relay.ready,
+    watch: (callback, { signal } = {}) => relay.watch(callback, signal),
+  };
+}
+
+function entriesOf(neighbour: Neighbour, forGroup: boolean): RegisteredTool[] {
+  const { documentId, tabId } = neighbour.identity();
+  const place = { documentId, window: neighbour.window, ...(forGroup && { tabId }) };
+  return neighbour.tools().map((tool) => entryOf(tool, place));
+}
+
+function entryOf(
+  tool: ToolDefinition,
+  place: Pick<RegisteredTool, 'documentId' | 'window' | 'tabId'>,
+): RegisteredTool {
+  const { name, title, description, inputSchema, annotations, registrationId } = tool;
+  return {
+    name,
+    title,
+    description,
+    ...(inputSchema !== '' && { inputSchema: JSON.parse(inputSchema) as object }),
+    ...(annotations !== null && { annotations: { ...annotations } }),
+    origin: location.origin,
+    registrationId,
+    ...place,
+  };
+}
+
+/** Where a call with this entry goes; `null` if nowhere. */
+function targetOf(tool: RegisteredTool): Target | null {
+  const { documentId, registrationId, name, tabId } = tool;
+  const neighbour = neighbours().find((candidate) =>
+    documentId === undefined
+      ? candidate.window === tool.window
+      : candidate.identity().documentId === documentId,
+  );
+  if (neighbour !== undefined) {
+    const found =
+      registrationId ?? neighbour.tools().find((definition) => definition.name === name)?.registrationId;
+    if (found === undefined) return null;
+    return { documentId: neighbour.identity().documentId, registrationId: found, toolName: name, neighbour };
+  }
+  if (tabId === undefined || documentId === undefined) return null;
+  return { documentId, registrationId, toolName: name, neighbour: null };
+}
+
+function requireOrigin({ origin }: RegisteredTool): void {
+  const parsed = URL.canParse(origin) ? new URL(origin).origin : 'null';
+  if (parsed === 'null')
+    throw relayFailure('opaque-origin', false, 'The tool has no origin that could be called.');
+  if (parsed !== location.origin) throw relayFailure('tool-unavailable');
+}

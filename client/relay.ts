@@ -1,0 +1,365 @@
+/**
+ * This document's part of the relay: puts its tools, activations, calls and redemptions together with the two ways in which
+ * they reach other documents, the window tree (this tab) and the worker (everything else).
+ *
+ * Owns: the wiring, and nothing that has a rule of its own.
+ */
+import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
+import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
+import { freshId, freshSecret } from '../shared/ids.ts';
+import {
+  type Acknowledgement,
+  type Activate,
+  type Call,
+  type DocumentPeer,
+  type Grant,
+  HELLO,
+  type Hello,
+  type LastCommand,
+  PROTOCOL_VERSIONS,
+  type Reply,
+  type Snapshot,
+} from '../shared/protocol.ts';
+import { digestOf, seal, secretOf } from '../shared/seal.ts';
+import type { ToolOwner } from '../shared/tool.ts';
+import { createActivations } from './activations.ts';
+import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
+import { type Connection, createConnection } from './connection.ts';
+import { relayError } from './errors.ts';
+import { createIdentity, type Identity } from './identity.ts';
+import type { ToolExecuteCallback } from './invocation.ts';
+import { watchLifetime } from './lifetime.ts';
+import { createResumptions } from './resumptions.ts';
+import { nextTask } from './task.ts';
+import { createTools, type ModelContextTool } from './tools.ts';
+import { type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
+
+export interface RelayOptions {
+  /** Address of the worker's script. Default: `webmcp-relay-sw.js` beside the page's root. */
+  worker?: string | URL;
+  /** Default: the folder of the worker's script. */
+  scope?: string;
+  /** `false`: the site registers its own worker, which includes the relay. */
+  register?: boolean;
+  /** Milliseconds; defaults in the README. */
+  bounds?: Partial<Bounds>;
+  sizes?: Partial<Sizes>;
+}
+
+/** Events of this document, in the words of the specification. */
+export type Fire = (type: 'toolchange' | 'toolactivated' | 'toolcancel', toolName: string) => void;
+
+/** Where a call goes: to which registration of which document. */
+export interface Target {
+  documentId: string;
+  registrationId: string;
+  toolName: string;
+  /** The document in this tab; `null` for one that only the worker reaches. */
+  neighbour: Neighbour | null;
+}
+
+export interface Relay {
+  readonly identity: Identity;
+  isActive(): boolean;
+  /** Registers, and gives the way to undo just that; `changed` settles once the tab has been told. */
+  registerTool(tool: ModelContextTool): { unregister(): void; changed: Promise<void> };
+  execute(
+    target: Target,
+    input: string,
+    options: CallOptions & { keepalive: boolean },
+  ): Promise<string | null>;
+  resumeTool(token: string, callback: ToolExecuteCallback): Promise<void>;
+  listGroup(): Promise<ToolOwner[]>;
+  getPendingExecutions(): Promise<PendingExecutionHandle[]>;
+  status(): { state: 'connecting' | 'shared' | 'alone'; reason: Reason | null };
+  readonly ready: Promise<void>;
+  watch(callback: (snapshot: Snapshot) => void, signal: AbortSignal | undefined): void;
+}
+
+export function createRelay(options: RelayOptions, fire: Fire): Relay {
+  const bounds = { ...BOUNDS, ...options.bounds };
+  const sizes = { ...SIZES, ...options.sizes };
+  const identity = createIdentity();
+  const tools = createTools(sizes);
+  const watchers = new Set<(snapshot: Snapshot) => void>();
+  let announcedChange: Promise<void> | undefined;
+
+  const lifetime = watchLifetime({
+    stayed: () => void connection.send({ perform: (coordinator) => coordinator.reportStay(), patient: true }),
+    left: leave,
+    returned() {
+      calls.returned();
+      connection.start();
+    },
+  });
+
+  const activations = createActivations({
+    sizes,
+    isLeaving: lifetime.isLeaving,
+    isActive: lifetime.isActive,
+    fire,
+    requestToken,
+    reportEnd: (report) => sendLast({ method: 'reportEnd', argument: report }),
+  });
+
+  const calls = createCalls({
+    async execute(call, sent) {
+      const reply = await connection.send({
+        perform(coordinator) {
+          sent();
+          return coordinator.execute(call);
+        },
+      });
+      return reply.ok ? null : { type: 'failed', error: reply.error };
+    },
+    cancel: (executionId) => void sendLast({ method: 'cancel', argument: { executionId } }),
+    wake: () => connection.wake(),
+    announce: () => connection.renew(),
+  });
+
+  const resumptions = createResumptions((redemption) =>
+    connection.send({ perform: (coordinator) => coordinator.redeem(redemption) }),
+  );
+
+  const peer: DocumentPeer = {
+    async activate(command) {
+      return activate(command);
+    },
+    async abort({ activationId }) {
+      activations.abort(activationId, new DOMException('The execution was cancelled.', 'AbortError'));
+    },
+    async withdraw({ activationId, error }) {
+      resumptions.withdraw(activationId, error);
+    },
+    async settle({ executionId, outcome }) {
+      if (!calls.settle(executionId, outcome)) throw new Error('No such call.');
+    },
+    async deliverOutput({ executionId, output }) {
+      calls.deliverOutput(executionId, output);
+    },
+    async release({ activationIds }) {
+      activations.release(activationIds);
+    },
+    async toolsChanged() {
+      fire('toolchange', '');
+    },
+    async observe(snapshot) {
+      for (const watcher of watchers) watcher(snapshot);
+    },
+    async ping() {
+      return true;
+    },
+  };
+
+  const connection: Connection = createConnection(
+    {
+      worker: options.worker ?? '/webmcp-relay-sw.js',
+      scope: options.scope,
+      register: options.register,
+      bounds,
+    },
+    {
+      hello,
+      peer,
+      isPending,
+      connected(link) {
+        adoptTabId(link.tabId);
+        if (watchers.size > 0) void link.coordinator.watch({ on: true });
+      },
+    },
+  );
+
+  const neighbour: Neighbour = {
+    window,
+    identity: () => identity.current,
+    tools: tools.list,
+    parsed: whenParsed,
+    fireToolChange: () => fire('toolchange', ''),
+    activate: activateForNeighbour,
+    abort: activations.abort,
+    adoptTabId: identity.adoptTabId,
+  };
+
+  function isPending(): boolean {
+    return calls.isPending() || activations.isPending() || resumptions.isPending() || watchers.size > 0;
+  }
+
+  function adoptTabId(tabId: string): void {
+    if (tabId === identity.current.tabId) return;
+    for (const { adoptTabId } of neighbours()) adoptTabId(tabId);
+  }
+
+  function hello(): Hello {
+    const { documentId, tabId, groupId } = identity.current;
+    return {
+      type: HELLO,
+      versions: PROTOCOL_VERSIONS,
+      documentId,
+      tabId,
+      groupId,
+      top: window.top === window,
+      url: location.href,
+      announcement: {
+        tools: tools.list(),
+        calls: calls.announced(),
+        activations: activations.announced(),
+        resumptions: resumptions.announced(),
+      },
+    };
+  }
+
+  function sendLast(last: Exclude<LastCommand, { method: 'grant' }>): Promise<Reply> {
+    return connection.send({
+      perform: (coordinator) =>
+        last.method === 'reportEnd'
+          ? coordinator.reportEnd(last.argument)
+          : coordinator.cancel(last.argument),
+      last,
+      patient: true,
+    });
+  }
+
+  function leave(): void {
+    const missed = isPending();
+    activations.leave();
+    resumptions.leave();
+    connection.leave({ documentId: identity.current.documentId, lostCalls: calls.leave(), missed });
+  }
+
+  /** Makes the token here, so that a repeated request is the same request (rule 2). */
+  async function requestToken(
+    request: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
+  ): Promise<Reply<string>> {
+    const token = freshSecret();
+    const { call, key } = request;
+    const ownTab = call !== null && call.callerTabId === identity.current.tabId;
+    const [digest, tokenKey, tabKey] = await Promise.all([
+      digestOf(token),
+      secretOf(token).then((secret) => seal(key, secret)),
+      ownTab ? seal(key, identity.current.tabSecret) : (call?.tabKey ?? null),
+    ]);
+    const grant: Grant = { ...request, call: call && { ...call, tabKey }, digest, tokenKey };
+    const last: LastCommand = { method: 'grant', argument: grant };
+    const reply = await connection.send({ perform: (coordinator) => coordinator.grant(grant), last });
+    return reply.ok ? { ok: true, value: token } : reply;
+  }
+
+  /** A command from the worker: a call from elsewhere, or a resumption's turn. */
+  function activate(command: Activate): Acknowledgement {
+    const { activationId, call } = command;
+    if (activations.has(activationId)) return { accepted: true };
+    if (!lifetime.isActive()) return refusal('tool-unavailable');
+    if (Date.now() > command.refuseAfter) return refusal('document-unresponsive');
+    const callback =
+      call === null ? resumptions.take(activationId) : tools.find(call.registrationId)?.execute;
+    if (callback === undefined) return refusal('tool-unavailable');
+    activations.begin({ ...command, id: activationId, caller: null }, () => callback);
+    return { accepted: true };
+  }
+
+  function activateForNeighbour(call: Call, caller: LocalCaller): ErrorRecord | null {
+    const { executionId, registrationId, toolName, input, key } = call;
+    const isRegistered = (): boolean => tools.find(registrationId) !== undefined;
+    if (!lifetime.isActive() || !isRegistered()) return failure('tool-unavailable', false);
+    const order = { id: executionId, executionId, toolName, input, key, call, caller };
+    activations.begin(order, () => tools.find(registrationId)?.execute ?? null);
+    return null;
+  }
+
+  /** Tells the documents of this tab, and the worker: once a task, however many tools changed. */
+  function toolsChanged(): Promise<void> {
+    announcedChange ??= new Promise((resolve) => {
+      nextTask(() => {
+        announcedChange = undefined;
+        for (const { fireToolChange } of neighbours()) fireToolChange();
+        void connection.send({
+          perform: (coordinator) => coordinator.announceTools({ tools: tools.list() }),
+        });
+        resolve();
+      });
+    });
+    return announcedChange;
+  }
+
+  showNeighbour(neighbour);
+  void lifetime.activated.then(connection.start);
+
+  return {
+    get identity() {
+      return identity.current;
+    },
+    isActive: lifetime.isActive,
+    registerTool(tool) {
+      const id = tools.register(tool);
+      const unregister = (): void => {
+        if (tools.unregister(id)) void toolsChanged();
+      };
+      return { unregister, changed: toolsChanged() };
+    },
+    async execute(target, input, { keepalive, ...callOptions }) {
+      const { documentId, registrationId, toolName, neighbour: within } = target;
+      const { documentId: callerDocumentId, tabId: callerTabId, groupId, tabSecret } = identity.current;
+      const key = freshSecret();
+      // Only a call that may outlive its caller needs to be readable by the tab's next document.
+      const tabKey = keepalive && within === null ? await seal(key, tabSecret) : null;
+      const who = { executionId: freshId(), callerDocumentId, callerTabId, groupId };
+      const call: Call = { ...who, keepalive, documentId, registrationId, toolName, input, key, tabKey };
+      return calls.execute(call, within, callOptions);
+    },
+    resumeTool: resumptions.resume,
+    async listGroup() {
+      const reply = await connection.send({ perform: (coordinator) => coordinator.listTools() });
+      return unwrap(reply);
+    },
+    async getPendingExecutions() {
+      const { tabSecret } = identity.current;
+      const reply = await connection.send({ perform: (coordinator) => coordinator.collect({ tabSecret }) });
+      const { documentId: callerDocumentId, tabId: callerTabId, groupId } = identity.current;
+      return calls.collect(unwrap(reply), ({ executionId, toolName, input }) => ({
+        executionId,
+        callerDocumentId,
+        callerTabId,
+        groupId,
+        keepalive: false,
+        documentId: '',
+        registrationId: '',
+        toolName,
+        input,
+        key: '',
+        tabKey: null,
+      }));
+    },
+    status() {
+      const { state, error } = connection.status();
+      return { state, reason: error?.reason ?? null };
+    },
+    ready: connection.ready,
+    watch(callback, signal) {
+      if (signal?.aborted) return;
+      watchers.add(callback);
+      void connection.send({ perform: (coordinator) => coordinator.watch({ on: true }) });
+      signal?.addEventListener('abort', () => {
+        watchers.delete(callback);
+        if (watchers.size > 0) return;
+        void connection.send({ perform: (coordinator) => coordinator.watch({ on: false }) });
+      });
+    },
+  };
+}
+
+function refusal(reason: Reason): Acknowledgement {
+  const { message } = failure(reason, false);
+  return { accepted: false, reason, message };
+}
+
+function unwrap<T>(reply: Reply<T>): T {
+  if (!reply.ok) throw relayError(reply.error);
+  return reply.value;
+}
+
+function whenParsed(): Promise<void> {
+  if (document.readyState !== 'loading') return Promise.resolve();
+  return new Promise((resolve) => {
+    document.addEventListener('DOMContentLoaded', () => resolve(), { once: true });
+  });
+}

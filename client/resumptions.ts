@@ -1,0 +1,67 @@
+/**
+ * The redemptions of this document: callbacks that wait for their turn.
+ *
+ * Kept: a callback is taken once; what was accepted is announced again to every worker until it is taken or withdrawn
+ * (rule 5).
+ */
+import { type ErrorRecord, failure } from '../shared/errors.ts';
+import { type ActivationId, type ExecutionId, freshId } from '../shared/ids.ts';
+import type { AnnouncedResumption, Redemption, Reply } from '../shared/protocol.ts';
+import { relayError } from './errors.ts';
+import type { ToolExecuteCallback } from './invocation.ts';
+import { isToken } from './token.ts';
+
+interface Resumption {
+  readonly token: string;
+  readonly callback: ToolExecuteCallback;
+  executionId: ExecutionId | null;
+}
+
+export interface Resumptions {
+  /** Resolves once the token is accepted; rejects with a RelayError. */
+  resume(token: string, callback: ToolExecuteCallback): Promise<void>;
+  /** The callback whose turn it is; it is gone from here then. */
+  take(id: ActivationId): ToolExecuteCallback | undefined;
+  withdraw(id: ActivationId, error: ErrorRecord): void;
+  leave(): void;
+  announced(): AnnouncedResumption[];
+  isPending(): boolean;
+}
+
+export function createResumptions(
+  redeem: (redemption: Redemption) => Promise<Reply<{ executionId: ExecutionId }>>,
+): Resumptions {
+  const here = new Map<ActivationId, Resumption>();
+
+  async function resume(token: string, callback: ToolExecuteCallback): Promise<void> {
+    if (!isToken(token)) throw relayError(failure('token-unknown', false));
+    const activationId = freshId();
+    const resumption: Resumption = { token, callback, executionId: null };
+    here.set(activationId, resumption);
+    const reply = await redeem({ activationId, token });
+    if (reply.ok) {
+      resumption.executionId = reply.value.executionId;
+    } else {
+      here.delete(activationId);
+      throw relayError(reply.error);
+    }
+  }
+
+  return {
+    resume,
+    take(id) {
+      const resumption = here.get(id);
+      here.delete(id);
+      return resumption?.callback;
+    },
+    withdraw(id, { message }) {
+      if (here.delete(id)) console.warn(`webmcp-relay: a resumed callback will not run. ${message}`);
+    },
+    leave: () => here.clear(),
+    announced: () =>
+      [...here].flatMap(([activationId, { executionId, token }]) =>
+        executionId === null ? [] : { activationId, executionId, token },
+      ),
+    isPending: () => here.size > 0,
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * Inputs and results as text: the one mapping, whether a call is direct, relayed or resumed (`semantics.md`, Values).
+ */
+import { isLonger } from '../shared/bounds.ts';
+import { type ErrorRecord, failure } from '../shared/errors.ts';
+
+/**
+ * An agent's input → JSON text of an object. An omitted one is `{}`; a string must be such a text itself.
+ * Throws a `TypeError` for anything else, and whatever `JSON.stringify` throws.
+ */
+export function inputText(input: unknown): string {
+  if (input === undefined) return '{}';
+  if (typeof input === 'string') return checkedText(input);
+  if (typeof input !== 'object' || input === null) throw new TypeError('The input must be an object.');
+  const text = JSON.stringify(input);
+  if (text === undefined) throw new TypeError('The input cannot be written as JSON.');
+  return text;
+}
+
+function checkedText(text: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value !== 'object' || value === null) {
+    throw new TypeError('The input must be an object, or the JSON text of one.');
+  }
+  return text;
+}
+
+/** A tool's result → text, `null` for `undefined`; or the record of why it cannot be one. */
+export function resultText(value: unknown, limit: number): { text: string | null } | { error: ErrorRecord } {
+  if (value === undefined) return { text: null };
+  try {
+    const text = typeof value === 'string' ? value : JSON.stringify(value, bigIntAsText);
+    if (text === undefined) return { error: unserialisable(`A ${typeof value} has no JSON text.`) };
+    if (isLonger(text, limit)) return { error: tooLarge('result', text, limit) };
+    return { text: typeof value === 'bigint' ? String(value) : text };
+  } catch (thrown) {
+    const path = pathOfOffender(value);
+    const where = path === null ? '' : ` at ${path}`;
+    return { error: unserialisable(`The result cannot be written as JSON${where}: ${String(thrown)}`) };
+  }
+}
+
+export function tooLarge(what: string, text: string, limit: number): ErrorRecord {
+  return failure(
+    'too-large',
+    what === 'result',
+    `The ${what} has ${text.length} characters; ${limit} bytes are allowed.`,
+  );
+}
+
+function unserialisable(message: string): ErrorRecord {
+  return failure('not-serialisable', true, message);
+}
+
+function bigIntAsText(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+/** Where `JSON.stringify` fails: the path of the first member that throws or closes a cycle; `null` if it is not found. */
+function pathOfOffender(value: unknown, path = '$', ancestors: unknown[] = []): string | null {
+  if (typeof value !== 'object' || value === null) return null;
+  if (ancestors.includes(value)) return path;
+  try {
+    if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return stringifies(value) ? null : path;
+    for (const key of Object.keys(value)) {
+      const inner = `${path}.${key}`;
+      const found = readable(value, key)
+        ? pathOfOffender(Reflect.get(value, key), inner, [...ancestors, value])
+        : inner;
+      if (found !== null) return found;
+    }
+  } catch {
+    return path;
+  }
+  return null;
+}
+
+function readable(value: object, key: string): boolean {
+  try {
+    Reflect.get(value, key);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function stringifies(value: unknown): boolean {
+  try {
+    JSON.stringify(value, bigIntAsText);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * The other documents of this tab, reached directly through the window tree: frames of this origin that run a relay too.
+ *
+ * A document shows itself to the others as a {@link Neighbour}, under a registered symbol of its window. Neighbours may be
+ * of another version: members may be added, none is changed. Texts and plain data cross; realms do not mix.
+ */
+import type { ErrorRecord } from '../shared/errors.ts';
+import type { Call, DocumentFacts, End } from '../shared/protocol.ts';
+import type { ToolDefinition } from '../shared/tool.ts';
+
+const NEIGHBOUR = Symbol.for('webmcp-relay');
+
+/** What the documents of a tab offer each other. */
+export interface Neighbour {
+  readonly window: Window;
+  identity(): Omit<DocumentFacts, 'top' | 'url'>;
+  tools(): ToolDefinition[];
+  /** Settles once the document is parsed. */
+  parsed(): Promise<void>;
+  fireToolChange(): void;
+  /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
+  activate(call: Call, caller: LocalCaller): ErrorRecord | null;
+  abort(activationId: string, reason: unknown): void;
+  adoptTabId(tabId: string): void;
+}
+
+/** Whom a call within the tab reports to. */
+export interface LocalCaller {
+  /** The callback asks for a token: from now on the worker may know of the call. */
+  tokenRequested(): void;
+  /** The worker has the call: its outcome comes from there. */
+  stored(): void;
+  ended(end: End): void;
+  /** It was not begun, or its document is gone. */
+  failed(error: ErrorRecord): void;
+}
+
+declare global {
+  interface Window {
+    [NEIGHBOUR]?: Neighbour;
+  }
+}
+
+export function showNeighbour(neighbour: Neighbour): void {
+  Object.defineProperty(window, NEIGHBOUR, { value: neighbour, configurable: true });
+}
+
+/** The neighbour in a window; `undefined` if the window is of another origin, gone, or without a relay. */
+export function neighbourOf(other: Window): Neighbour | undefined {
+  try {
+    return other[NEIGHBOUR];
+  } catch {
+    return undefined;
+  }
+}
+
+/** All of them, this document included, in tree order. */
+export function neighbours(): Neighbour[] {
+  const found: Neighbour[] = [];
+  const visit = (other: Window): void => {
+    const neighbour = neighbourOf(other);
+    if (neighbour !== undefined) found.push(neighbour);
+    for (let index = 0; index < other.length; index += 1) visit(other[index] as Window);
+  };
+  visit(window.top ?? window);
+  return found;
+}

@@ -1,0 +1,104 @@
+/**
+ * The live documents, as the shell reaches them: their peers, the way to wake those that a new worker has not met, and
+ * whether one still exists.
+ *
+ * Kept: nothing is posted to a document that said goodbye (it would be thrown out of the back/forward cache); every question
+ * has a bound.
+ */
+import type { Bounds } from '../shared/bounds.ts';
+import { type DocumentId, freshId } from '../shared/ids.ts';
+import { type DocumentPeer, type Hello, SUMMONS } from '../shared/protocol.ts';
+import { type Clock, within } from './clock.ts';
+import { type AwaitedDocument, rivalOf } from './core/registry.ts';
+import type { State } from './core/state.ts';
+
+/** A live holder of a tab's id has this long to say so, in milliseconds. */
+const RIVAL_BOUND = 250;
+/** A new worker's documents have this long to say hello. */
+const ROUND_BOUND = 2_000;
+
+export interface Connection {
+  readonly peer: DocumentPeer;
+  readonly clientId: string;
+  close(): void;
+}
+
+export interface Documents {
+  connect(documentId: DocumentId, connection: Connection): void;
+  disconnect(documentId: DocumentId): void;
+  peer(documentId: DocumentId): DocumentPeer | undefined;
+  /** Settles once every client that was open at this worker's first need of them has said hello, is gone, or had its time. */
+  round(): Promise<void>;
+  /** The tab id that a newcomer goes by: a fresh one if it is a copy of a live window. */
+  tabIdFor(hello: Hello, state: State): Promise<string>;
+  /** Those of the documents that no longer exist. */
+  missing(documents: readonly AwaitedDocument[]): Promise<DocumentId[]>;
+}
+
+export function createDocuments(
+  clients: Clients,
+  clock: Clock,
+  { noticing }: Pick<Bounds, 'noticing'>,
+): Documents {
+  const connections = new Map<DocumentId, Connection>();
+  const arrivals = new Set<() => void>();
+  const unmetSince = new Map<DocumentId, number>();
+  let currentRound: Promise<void> | undefined;
+
+  async function summonAll(): Promise<void> {
+    const all = await clients.matchAll({ type: 'window', includeUncontrolled: true });
+    const met = new Set([...connections.values()].map(({ clientId }) => clientId));
+    const unmet = all.filter(({ id }) => !met.has(id));
+    for (const client of unmet) client.postMessage({ type: SUMMONS });
+    await within(clock, ROUND_BOUND, Promise.all(unmet.map(({ id }) => arrival(id))), () => undefined);
+    arrivals.clear();
+  }
+
+  function arrival(clientId: string): Promise<void> {
+    return new Promise((resolve) => {
+      arrivals.add(() => {
+        if ([...connections.values()].some((connection) => connection.clientId === clientId)) resolve();
+      });
+    });
+  }
+
+  async function exists(clientId: string): Promise<boolean> {
+    return (await clients.get(clientId)) !== undefined;
+  }
+
+  async function isMissing({ documentId, clientId }: AwaitedDocument): Promise<boolean> {
+    if (clientId !== null) return !(await exists(clientId));
+    const since = unmetSince.get(documentId) ?? clock.now();
+    unmetSince.set(documentId, since);
+    return clock.now() - since >= noticing;
+  }
+
+  return {
+    connect(documentId, connection) {
+      connections.get(documentId)?.close();
+      connections.set(documentId, connection);
+      unmetSince.delete(documentId);
+      for (const arrived of arrivals) arrived();
+    },
+    disconnect(documentId) {
+      connections.get(documentId)?.close();
+      connections.delete(documentId);
+    },
+    peer: (documentId) => connections.get(documentId)?.peer,
+    round() {
+      currentRound ??= summonAll();
+      return currentRound;
+    },
+    async tabIdFor(hello, state) {
+      const rival = rivalOf(state, hello);
+      const connection = rival && connections.get(rival.documentId);
+      if (connection === undefined || !(await exists(connection.clientId))) return hello.tabId;
+      const answered = await within(clock, RIVAL_BOUND, connection.peer.ping(), () => false);
+      return answered ? freshId() : hello.tabId;
+    },
+    async missing(documents) {
+      const answers = await Promise.all(documents.map(isMissing));
+      return documents.filter((_, index) => answers[index]).map(({ documentId }) => documentId);
+    },
+  };
+}

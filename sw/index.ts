@@ -1,0 +1,182 @@
+/**
+ * The relay's half of a service worker.
+ *
+ * Owns: the worker's message listener, its generation and its lock, and how effects leave it. It installs no `fetch`
+ * listener (a site pays nothing on a navigation) and claims no clients; until the first message of ours arrives it does
+ * nothing at all, so that a waiting worker touches nothing.
+ */
+import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
+import { type ErrorRecord, failure } from '../shared/errors.ts';
+import { freshId } from '../shared/ids.ts';
+import { conforms, isAnnouncement, isLostCall, SHAPES } from '../shared/parse.ts';
+import {
+  GOODBYE,
+  type Goodbye,
+  HELLO,
+  type Hello,
+  lockName,
+  PREFIX,
+  PROTOCOL_VERSIONS,
+} from '../shared/protocol.ts';
+import { systemClock } from './clock.ts';
+import { createCoordinator, performLast, type Setting, sealAnnouncement } from './coordinator.ts';
+import type { Change } from './core/event.ts';
+import { awaitedDocuments, snapshotOf } from './core/registry.ts';
+import { createDocuments } from './documents.ts';
+import { createPerformer } from './effects.ts';
+import { refuse, welcome } from './link.ts';
+import { createRuntime } from './runtime.ts';
+import { createKeyring } from './seal.ts';
+import { createStore } from './store.ts';
+
+export interface RelayOptions {
+  /** Milliseconds; defaults in `semantics.md`, Errors. */
+  bounds?: Partial<Bounds>;
+  sizes?: Partial<Sizes>;
+}
+
+/** How often it is asked whether awaited documents still exist, in milliseconds. */
+const LIVENESS_INTERVAL = 1_000;
+/** Watchers are told at most this often, in milliseconds. */
+const WATCH_INTERVAL = 50;
+
+/**
+ * Makes a service worker the coordinator of its origin's documents. Call it while the worker's script is first evaluated
+ * (not after an await): a message may be what wakes the worker. Lives beside a site's own listeners; looks at messages
+ * whose `type` begins with `webmcp-relay:` and at nothing else.
+ */
+export function installRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions = {}): void {
+  let relay: ReturnType<typeof startRelay> | undefined;
+  worker.addEventListener('message', (event) => {
+    const { type } = (event.data ?? {}) as { type?: unknown };
+    if (typeof type !== 'string' || !type.startsWith(PREFIX)) return;
+    relay ??= startRelay(worker, options);
+    event.waitUntil(relay.receive(type, event));
+  });
+}
+
+function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
+  const generation = freshId();
+  const bounds = { ...BOUNDS, ...options.bounds };
+  const sizes = { ...SIZES, ...options.sizes };
+  const clock = systemClock;
+  const locked = holdLock(generation);
+  const documents = createDocuments(worker.clients, clock, bounds);
+  const keyring = createKeyring();
+  const listeners = new Set<string>();
+  const watchers = new Set<string>();
+  const performer = createPerformer({ documents, keyring, listeners, dispatch, state: () => runtime.state });
+  const store = createStore(clock, bounds.storage);
+  const runtime = createRuntime({ generation, bounds, sizes }, store, clock, { perform: performer, changed });
+  const setting: Setting = { runtime, keyring, documents, listeners, watchers, sizes };
+  let checking = false;
+  let telling = false;
+
+  function dispatch(...args: Parameters<typeof runtime.dispatch>): ReturnType<typeof runtime.dispatch> {
+    return runtime.dispatch(...args);
+  }
+
+  function changed(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.type === 'remove') keyring.forget(change.execution.id);
+      if (change.type === 'disconnect') {
+        documents.disconnect(change.documentId);
+        listeners.delete(change.documentId);
+        watchers.delete(change.documentId);
+      }
+    }
+    scheduleLivenessCheck();
+    tellWatchers();
+  }
+
+  function scheduleLivenessCheck(): void {
+    if (checking || awaitedDocuments(runtime.state).length === 0) return;
+    checking = true;
+    clock.after(LIVENESS_INTERVAL, checkLiveness);
+  }
+
+  async function checkLiveness(): Promise<void> {
+    const missing = await documents.missing(awaitedDocuments(runtime.state));
+    for (const documentId of missing) void runtime.dispatch({ type: 'document-lost', documentId });
+    checking = false;
+    scheduleLivenessCheck();
+  }
+
+  function tellWatchers(): void {
+    if (telling || watchers.size === 0) return;
+    telling = true;
+    clock.after(WATCH_INTERVAL, () => {
+      telling = false;
+      for (const documentId of watchers) {
+        const groupId = runtime.state.documents.get(documentId)?.groupId ?? '';
+        documents
+          .peer(documentId)
+          ?.observe(snapshotOf(runtime.state, groupId, clock.now()))
+          .catch(() => {});
+      }
+    });
+  }
+
+  async function receive(type: string, event: ExtendableMessageEvent): Promise<void> {
+    if (type === HELLO) await greet(event);
+    if (type === GOODBYE && conforms(event.data, SHAPES.goodbye)) await bid(event.data as Goodbye);
+  }
+
+  async function greet(event: ExtendableMessageEvent): Promise<void> {
+    const [port] = event.ports;
+    if (port === undefined) return;
+    const refusal = objectionTo(event.data);
+    if (refusal !== null) {
+      refuse(port, refusal);
+      return;
+    }
+    const hello = event.data as Hello;
+    const version = PROTOCOL_VERSIONS.find((spoken) => hello.versions.includes(spoken)) as number;
+    const clientId = (event.source as Client | null)?.id ?? '';
+    await locked;
+    const tabId = await documents.tabIdFor(hello, runtime.state);
+    const { documentId, groupId, top, url } = hello;
+    const coordinator = createCoordinator(documentId, setting);
+    const connection = welcome(port, { type: 'welcome', version, generation, tabId }, coordinator, clientId);
+    documents.connect(documentId, connection);
+    await runtime.dispatch(async () => ({
+      type: 'document-connected',
+      facts: { documentId, tabId, groupId, top, url },
+      clientId,
+      announcement: await sealAnnouncement(hello.announcement, keyring),
+    }));
+  }
+
+  async function bid({ documentId, lostCalls, commands }: Goodbye): Promise<void> {
+    performLast(documentId, commands, setting);
+    await runtime.dispatch({ type: 'document-left', documentId, lostCalls: lostCalls.filter(isLostCall) });
+  }
+
+  return { receive };
+}
+
+/** Why a hello cannot be answered with a welcome; `null` if it can. */
+function objectionTo(hello: unknown): ErrorRecord | null {
+  if (!conforms(hello, SHAPES.hello) || !isAnnouncement((hello as Hello).announcement)) {
+    return failure('version-mismatch', false, 'Malformed hello.');
+  }
+  const common = PROTOCOL_VERSIONS.some((spoken) => (hello as Hello).versions.includes(spoken));
+  return common ? null : failure('version-mismatch', false);
+}
+
+/**
+ * Resolves once this generation holds its lock, which it does until it dies: pages that queue for the lock learn of the
+ * death by getting it. Without Web Locks it resolves at once.
+ */
+function holdLock(generation: string): Promise<void> {
+  if (!('locks' in navigator)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const held = new Promise<never>(() => {});
+    navigator.locks
+      .request(lockName(generation), () => {
+        resolve();
+        return held;
+      })
+      .catch(() => resolve());
+  });
+}

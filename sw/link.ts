@@ -1,0 +1,30 @@
+/**
+ * The worker's end of a page's port: the one place where the worker meets Comlink.
+ *
+ * A welcomed port carries commands both ways: the page's to the {@link Coordinator} exposed here, ours to the page's
+ * {@link DocumentPeer}. A refused one carries the refusal and is closed.
+ */
+import { expose, type Remote, wrap } from 'comlink';
+import type { ErrorRecord } from '../shared/errors.ts';
+import type { Coordinator, DocumentPeer, HelloAnswer } from '../shared/protocol.ts';
+import type { Connection } from './documents.ts';
+
+type Welcome = Extract<HelloAnswer, { type: 'welcome' }>;
+
+export function welcome(
+  port: MessagePort,
+  answer: Welcome,
+  coordinator: Coordinator,
+  clientId: string,
+): Connection {
+  port.postMessage(answer);
+  expose(coordinator, port);
+  // The proxy stays referenced by the connection: a collected one would drop its calls.
+  const peer: Remote<DocumentPeer> = wrap<DocumentPeer>(port);
+  return { peer: peer as unknown as DocumentPeer, clientId, close: () => port.close() };
+}
+
+export function refuse(port: MessagePort, error: ErrorRecord): void {
+  port.postMessage({ type: 'refused', error } satisfies HelloAnswer);
+  port.close();
+}

@@ -1,0 +1,199 @@
+/**
+ * The loop around the core: one event at a time, the step, the commit if anything stored changed, then the effects.
+ *
+ * Kept: I1 commit precedes effect; I5 a timer only wakes, the step judges; I7 events of executions that are not stored
+ * touch no storage. A commit that fails refuses a token's grant or redemption outright; anything else takes effect all the
+ * same, and is written with the next commit.
+ */
+import { failure } from '../shared/errors.ts';
+import type { ExecutionId } from '../shared/ids.ts';
+import type { Reply } from '../shared/protocol.ts';
+import type { Clock } from './clock.ts';
+import type { Change, Effect, Event, Happening, Step } from './core/event.ts';
+import { nextWake } from './core/execution.ts';
+import type { ConnectedDocument, Execution, State } from './core/state.ts';
+import { concerned, step } from './core/step.ts';
+import { StorageError, type Store } from './store.ts';
+
+export interface Runtime {
+  readonly state: State;
+  /**
+   * Takes an event. `prepare` runs when its turn has come, so that what must be awaited first (sealing, digests) keeps the
+   * order of arrival. Resolves with the step's reply once it is committed and its effects are on their way.
+   */
+  dispatch(prepare: Happening | (() => Promise<Happening>)): Promise<Reply<unknown>>;
+}
+
+export interface Shell {
+  perform(effect: Effect): void | Promise<void>;
+  /** Called after each turn with the changes it made. */
+  changed(changes: readonly Change[]): void;
+}
+
+interface MutableState extends State {
+  documents: Map<string, ConnectedDocument>;
+  executions: Map<ExecutionId, Execution>;
+}
+
+interface Waiting {
+  prepare: Happening | (() => Promise<Happening>);
+  answer: (reply: Reply<unknown>) => void;
+}
+
+export function createRuntime(
+  { generation, bounds, sizes }: Pick<State, 'generation' | 'bounds' | 'sizes'>,
+  store: Store,
+  clock: Clock,
+  shell: Shell,
+): Runtime {
+  const state: MutableState = { generation, bounds, sizes, documents: new Map(), executions: new Map() };
+  const queue: Waiting[] = [];
+  const unsaved = new Set<ExecutionId>();
+  let loaded = false;
+  let running = false;
+  let wakeAt = Number.POSITIVE_INFINITY;
+  let cancelWake = () => {};
+
+  function dispatch(prepare: Waiting['prepare']): Promise<Reply<unknown>> {
+    return new Promise((answer) => {
+      queue.push({ prepare, answer });
+      if (!running) void drain();
+    });
+  }
+
+  async function drain(): Promise<void> {
+    running = true;
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      try {
+        const { prepare, answer } = next;
+        const happening = typeof prepare === 'function' ? await prepare() : prepare;
+        const { changes, effects, reply } = await turn(happening);
+        // The answer and the effects leave in one go; nothing waits behind an acknowledgement.
+        answer(reply);
+        for (const effect of effects) await shell.perform(effect);
+        shell.changed(changes);
+      } catch (error) {
+        console.error('webmcp-relay: an event was dropped', error);
+        next.answer({ ok: false, error: failure('storage-unavailable', true, String(error)) });
+      }
+    }
+    running = false;
+  }
+
+  function turn(happening: Happening): Step | Promise<Step> {
+    const event: Event = { ...happening, now: clock.now() };
+    if (!touchesStorage(event)) return apply(step(state, event));
+    return commit(event).then(apply, (error) => withoutCommit(event, error));
+  }
+
+  function touchesStorage(event: Event): boolean {
+    if (event.type === 'token-requested' || event.type === 'token-presented') return true;
+    if (event.type === 'document-connected' && announcesStored(event)) return true;
+    return concerned(state, event).some((id) => state.executions.get(id)?.stored);
+  }
+
+  async function commit(event: Event): Promise<Step> {
+    const digest = event.type === 'token-presented' ? event.digest : null;
+    const ids = concerned(state, event).filter((id) => state.executions.get(id)?.stored !== false);
+    const { done } = await store.transact({ ids, digest }, (records) => {
+      const found = records.find((record) => record.tokens.some((token) => token.digest === digest));
+      const asked = digest === null ? event : ({ ...event, executionId: found?.id ?? null } as Event);
+      const done = step({ ...state, executions: withRecords(records) }, asked);
+      return { done, ...writesOf(done.changes) };
+    });
+    unsaved.clear();
+    if (!loaded) void dispatch(load);
+    return done;
+  }
+
+  /** The executions as they are once another worker's newer records are taken in. */
+  function withRecords(records: Execution[]): Map<ExecutionId, Execution> {
+    const executions = new Map(state.executions);
+    for (const record of records) {
+      const known = executions.get(record.id);
+      if (known === undefined || known.revision < record.revision) executions.set(record.id, record);
+    }
+    return executions;
+  }
+
+  function writesOf(changes: readonly Change[]): { put: Execution[]; remove: ExecutionId[] } {
+    const put = new Map<ExecutionId, Execution>();
+    const remove: ExecutionId[] = [];
+    for (const id of unsaved) {
+      const execution = state.executions.get(id);
+      if (execution === undefined) remove.push(id);
+      else put.set(id, execution);
+    }
+    for (const change of changes) {
+      if ((change.type !== 'put' && change.type !== 'remove') || !change.execution.stored) continue;
+      const { execution } = change;
+      if (change.type === 'put') put.set(execution.id, execution);
+      else {
+        put.delete(execution.id);
+        remove.push(execution.id);
+      }
+    }
+    return { put: [...put.values()], remove };
+  }
+
+  function withoutCommit(event: Event, error: unknown): Step {
+    const { reason, message } =
+      error instanceof StorageError ? error : new StorageError('storage-unavailable', String(error));
+    console.warn(`webmcp-relay: ${reason}. ${message}`);
+    if (event.type === 'token-requested' || event.type === 'token-presented') {
+      return { changes: [], effects: [], reply: { ok: false, error: failure(reason, false, message) } };
+    }
+    const done = apply(step(state, event));
+    for (const change of done.changes) {
+      if ('execution' in change && change.execution.stored) unsaved.add(change.execution.id);
+    }
+    return done;
+  }
+
+  function apply(done: Step): Step {
+    for (const change of done.changes) {
+      if (change.type === 'connect') state.documents.set(change.document.documentId, change.document);
+      else if (change.type === 'disconnect') state.documents.delete(change.documentId);
+      else if (change.type === 'remove') state.executions.delete(change.execution.id);
+      else {
+        state.executions.set(change.execution.id, change.execution);
+        wakeBy(nextWake(change.execution, clock.now()));
+      }
+    }
+    return done;
+  }
+
+  function wakeBy(time: number): void {
+    if (time >= wakeAt) return;
+    cancelWake();
+    wakeAt = time;
+    cancelWake = clock.after(Math.max(0, time - clock.now()), wake);
+  }
+
+  function wake(): void {
+    wakeAt = Number.POSITIVE_INFINITY;
+    void dispatch({ type: 'time-passed' }).then(() => {
+      for (const execution of state.executions.values()) wakeBy(nextWake(execution, clock.now()));
+    });
+  }
+
+  /** Comes first, so that whatever happens happens to the records of earlier generations too. */
+  async function load(): Promise<Happening> {
+    try {
+      const records = await store.load();
+      loaded = true;
+      return { type: 'records-loaded', records };
+    } catch (error) {
+      console.warn(`webmcp-relay: no records. ${String(error)}`);
+      return { type: 'records-loaded', records: [] };
+    }
+  }
+
+  void dispatch(load).then(wake);
+  return { state, dispatch };
+}
+
+function announcesStored(event: Extract<Event, { type: 'document-connected' }>): boolean {
+  const { calls, activations, resumptions } = event.announcement;
+  return resumptions.length > 0 || [...calls, ...activations].some(({ stored }) => stored);
+}

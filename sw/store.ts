@@ -1,0 +1,200 @@
+/**
+ * The database: one record an execution, with its activations and tokens inside, and an index over the tokens' digests.
+ *
+ * Owns: opening, the one kind of transaction that there is, and what can go wrong with either. Only the worker opens it.
+ * Kept: a transaction reads, decides and writes without awaiting anything foreign in between, so of two redemptions in the
+ * same instant, in whichever worker, one wins; every step is bounded; no plain text of a value is ever written.
+ */
+import { type DBSchema, type IDBPDatabase, type IDBPObjectStore, openDB } from 'idb';
+import type { ExecutionId, TokenDigest } from '../shared/ids.ts';
+import { type Clock, within } from './clock.ts';
+import type { Execution, Value } from './core/state.ts';
+
+export const DATABASE = 'webmcp-relay';
+/** Of the schema; apart from the protocol's. An upgrade keeps records. */
+const SCHEMA_VERSION = 1;
+const EXECUTIONS = 'executions';
+
+interface Schema extends DBSchema {
+  executions: {
+    key: ExecutionId;
+    value: Execution & { digests: TokenDigest[] };
+    indexes: { digests: TokenDigest };
+  };
+}
+type Database = IDBPDatabase<Schema>;
+type Executions = IDBPObjectStore<Schema, ['executions'], 'executions', 'readwrite'>;
+
+/** Storage refused, was full or did not answer. */
+export class StorageError extends Error {
+  constructor(
+    readonly reason: 'storage-unavailable' | 'storage-full',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface Query {
+  ids: readonly ExecutionId[];
+  digest: TokenDigest | null;
+}
+
+/** What a transaction is to write. */
+export interface Writes {
+  put: readonly Execution[];
+  remove: readonly ExecutionId[];
+}
+
+export interface Store {
+  /** All records. Rejects with a {@link StorageError}. */
+  load(): Promise<Execution[]>;
+  /**
+   * One transaction: reads the records that the query names, lets `decide` choose what to write (it must not await, and may
+   * be asked twice if the connection is lost), and resolves with its decision once all is committed. Rejects with a
+   * {@link StorageError}; then nothing was written.
+   */
+  transact<T extends Writes>(query: Query, decide: (records: Execution[]) => T): Promise<T>;
+  close(): void;
+}
+
+/** Opens lazily, and again whenever the browser has closed the connection; a failed opening is not remembered. */
+export function createStore(clock: Clock, bound: number, factory = openDatabase): Store {
+  let opening: Promise<Database> | undefined;
+
+  function connection(): Promise<Database> {
+    opening ??= factory(forget);
+    opening.catch(forget);
+    return opening;
+  }
+
+  function forget(): void {
+    opening = undefined;
+  }
+
+  async function bounded<T>(attempt: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const giveUp = new AbortController();
+    const timeout = () => {
+      giveUp.abort();
+      forget();
+      throw new StorageError('storage-unavailable', `Storage did not answer within ${bound} ms.`);
+    };
+    try {
+      return await within(clock, bound, attempt(giveUp.signal), timeout);
+    } catch (error) {
+      throw asStorageError(error);
+    }
+  }
+
+  /** A connection that was closed under us says so by failing: once, a fresh one is tried. */
+  async function onConnection<T>(use: (database: Database) => Promise<T>): Promise<T> {
+    try {
+      return await use(await connection());
+    } catch (error) {
+      if (!isConnectionLoss(error)) throw error;
+      forget();
+      return use(await connection());
+    }
+  }
+
+  return {
+    load: () => bounded(() => onConnection((database) => database.getAll(EXECUTIONS).then(withoutDigests))),
+    transact: (query, decide) =>
+      bounded((signal) => onConnection((database) => runTransaction(database, query, decide, signal))),
+    close() {
+      opening?.then(
+        (database) => database.close(),
+        () => {},
+      );
+      forget();
+    },
+  };
+}
+
+function openDatabase(onClosed: () => void): Promise<Database> {
+  return openDB<Schema>(DATABASE, SCHEMA_VERSION, {
+    upgrade(database) {
+      const executions = database.createObjectStore(EXECUTIONS, { keyPath: 'id' });
+      executions.createIndex('digests', 'digests', { multiEntry: true });
+    },
+    // Another worker wants a newer schema: make room; the next step opens again, or is refused.
+    blocking(_current, _wanted, event) {
+      onClosed();
+      (event.target as IDBDatabase).close();
+    },
+    terminated: onClosed,
+  });
+}
+
+async function runTransaction<T extends Writes>(
+  database: Database,
+  query: Query,
+  decide: (records: Execution[]) => T,
+  signal: AbortSignal,
+): Promise<T> {
+  const transaction = database.transaction(EXECUTIONS, 'readwrite', { durability: 'strict' });
+  // A transaction that outlives its bound must not commit behind the caller's back.
+  const abort = () => transaction.abort();
+  signal.addEventListener('abort', abort);
+  transaction.done.catch(() => {});
+  try {
+    const records = await readRecords(transaction.store, query);
+    const decision = decide(records);
+    for (const execution of decision.put) transaction.store.put(recordOf(execution)).catch(() => {});
+    for (const id of decision.remove) transaction.store.delete(id).catch(() => {});
+    await transaction.done;
+    return decision;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+async function readRecords(executions: Executions, { ids, digest }: Query): Promise<Execution[]> {
+  const requests = ids.map((id) => executions.get(id));
+  if (digest !== null) requests.push(executions.index('digests').get(digest));
+  const found = await Promise.all(requests);
+  return withoutDigests(found.filter((record) => record !== undefined));
+}
+
+function withoutDigests(records: (Execution & { digests: TokenDigest[] })[]): Execution[] {
+  return records.map(({ digests: _, ...execution }) => execution);
+}
+
+/** What is written of an execution: everything but plain text. */
+export function recordOf(execution: Execution): Execution & { digests: TokenDigest[] } {
+  return {
+    ...execution,
+    input: sealedOnly(execution.input),
+    answer: execution.answer && sealedOnly(execution.answer),
+    outputs: execution.outputs.map(({ activationId, value }) => ({ activationId, value: sealedOnly(value) })),
+    activations: execution.activations.map((activation) => ({
+      ...activation,
+      held: activation.held && { ...activation.held, error: sealedOnly(activation.held.error) },
+    })),
+    settled: execution.settled && { ...execution.settled, ending: endingOf(execution) },
+    digests: execution.tokens.map(({ digest }) => digest),
+  };
+}
+
+function endingOf({ settled }: Execution): NonNullable<Execution['settled']>['ending'] {
+  const ending = settled?.ending ?? null;
+  if (ending === null) return null;
+  if (ending.type === 'result') return { ...ending, value: sealedOnly(ending.value) };
+  return { ...ending, detail: ending.detail && sealedOnly(ending.detail) };
+}
+
+function sealedOnly({ sealed }: Value): Value {
+  return sealed === undefined ? {} : { sealed };
+}
+
+function isConnectionLoss(error: unknown): boolean {
+  const name = (error as { name?: unknown } | null)?.name;
+  return name === 'InvalidStateError' || name === 'AbortError' || name === 'TransactionInactiveError';
+}
+
+function asStorageError(error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  const { name = 'Error', message = '' } = (error ?? {}) as { name?: string; message?: string };
+  const reason = name === 'QuotaExceededError' ? 'storage-full' : 'storage-unavailable';
+  return new StorageError(reason, `${name}: ${message}`);
+}

@@ -1,0 +1,290 @@
+/**
+ * Random sequences: several documents, tabs and groups; calls, tokens and ends in any order; lost, repeated and reordered
+ * commands; documents that leave, return, crash; workers that die, also between commit and effect; clocks that jump.
+ *
+ * After each action what must always hold is checked (here and in `harness.ts`); at the end either everybody goes away and
+ * nothing may be left, or everybody behaves and every promise must have settled.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createWorld, type World } from './harness.ts';
+import type { PretendDocument } from './pretend-document.ts';
+
+const RUNS = Number(process.env.RUNS ?? 3_000);
+const MOST_DOCUMENTS = 6;
+const LIFETIMES = [0, 1_000, 60_000, 3_600_000];
+const PAUSES = [1, 400, 2_000, 3_000, 61_000, 601_000, 3_601_000];
+const JUMPS = [3_600_000, -3_600_000, -30_000, 5_000];
+
+/** How likely each action is, beside the others. */
+const WEIGHTS = {
+  open: 2,
+  call: 4,
+  'call in tab': 2,
+  cancel: 1,
+  request: 4,
+  redeem: 5,
+  return: 4,
+  throw: 1,
+  'throw while leaving': 1,
+  read: 14,
+  send: 14,
+  'send, and the worker dies': 1,
+  'send out of turn': 1,
+  repeat: 3,
+  leave: 2,
+  unload: 1,
+  return_: 2,
+  crash: 1,
+  'notice a crash': 2,
+  stay: 1,
+  collect: 2,
+  reconnect: 3,
+  'answer summons': 2,
+  pause: 2,
+  jump: 1,
+  wake: 1,
+  die: 1,
+} as const;
+
+type Kind = keyof typeof WEIGHTS;
+
+interface Action {
+  kind: Kind;
+  /** Which of those that are there: taken modulo how many there are. */
+  which: number;
+  other: number;
+}
+
+const action: fc.Arbitrary<Action> = fc.record({
+  kind: fc.oneof(
+    ...Object.entries(WEIGHTS).map(([kind, weight]) => ({ weight, arbitrary: fc.constant(kind as Kind) })),
+  ),
+  which: fc.nat(23),
+  other: fc.nat(23),
+});
+
+/** What the test itself remembers of a run. */
+interface Story {
+  world: World;
+  tokens: { digest: string; executionId: string; reply: () => boolean }[];
+  /** Which token an activation redeems. */
+  redemptions: Map<string, string>;
+  returned: Map<string, string[]>;
+}
+
+function pick<T>(from: readonly T[], index: number): T | undefined {
+  return from[index % Math.max(1, from.length)];
+}
+
+function here({ world }: Story): PretendDocument[] {
+  return [...world.pages.values()].filter(({ left }) => !left);
+}
+
+function runsOf(pages: PretendDocument[]) {
+  return pages.flatMap((page) =>
+    [...page.runs.values()].filter(({ end }) => end === null).map((run) => ({ page, run })),
+  );
+}
+
+function act(story: Story, { kind, which, other }: Action): void {
+  const { world } = story;
+  const page = pick(here(story), which);
+  const running = pick(runsOf(here(story)), which);
+  switch (kind) {
+    case 'open':
+      if (world.pages.size < MOST_DOCUMENTS) {
+        world.opens({
+          tab: `tab ${which % 2}`,
+          group: which % 7 === 0 ? 'elsewhere' : 'group',
+          top: other % 4 > 0,
+        });
+      }
+      return;
+    case 'call': {
+      const target = pick([...world.pages.values()], other);
+      if (page && target) page.calls(target, { keepalive: which % 5 === 0 });
+      return;
+    }
+    case 'call in tab': {
+      const target = pick(
+        here(story).filter(({ tabId }) => tabId === page?.tabId),
+        other,
+      );
+      if (page && target) page.callsInTab(target);
+      return;
+    }
+    case 'cancel': {
+      const waiting = page && pick([...page.awaited.values()], other);
+      if (page && waiting) page.cancels(waiting.call.executionId);
+      return;
+    }
+    case 'request': {
+      if (running === undefined || running.run.over) return;
+      const { activationId, executionId } = running.run;
+      const request = running.page.requestsToken(activationId, { lifetime: pick(LIFETIMES, other) ?? 0 });
+      story.tokens.push({ digest: request.digest, executionId, reply: () => request.reply?.ok === true });
+      return;
+    }
+    case 'redeem': {
+      const token = pick(
+        story.tokens.filter(({ reply }) => reply()),
+        other,
+      );
+      if (page === undefined || token === undefined) return;
+      const { activationId } = page.redeems(token.digest, token.executionId);
+      story.redemptions.set(activationId, token.digest);
+      return;
+    }
+    case 'return': {
+      if (running === undefined) return;
+      const { activationId, executionId } = running.run;
+      const text = `from ${activationId}`;
+      story.returned.set(executionId, [...(story.returned.get(executionId) ?? []), text]);
+      running.page.returns(activationId, text);
+      return;
+    }
+    case 'throw':
+    case 'throw while leaving':
+      running?.page.throws(running.run.activationId, { leaving: kind !== 'throw' });
+      return;
+    case 'read':
+      page?.reads();
+      return;
+    case 'send':
+    case 'send, and the worker dies':
+    case 'send out of turn': {
+      const sender = pick(senders(world), which);
+      const index = kind === 'send out of turn' ? other % Math.max(1, sender?.outbox.length ?? 0) : 0;
+      sender?.sends(index, { crash: kind === 'send, and the worker dies' });
+      return;
+    }
+    case 'repeat':
+      page?.repeats(other % Math.max(1, page.sent.length));
+      return;
+    case 'leave':
+    case 'unload':
+      page?.leaves({ destroyed: kind === 'unload', crash: other === 0 });
+      return;
+    case 'return_':
+      pick(
+        [...world.pages.values()].filter(({ left, destroyed }) => left && !destroyed),
+        which,
+      )?.connects();
+      return;
+    case 'crash':
+      page?.crashes();
+      return;
+    case 'notice a crash':
+      world.looksForLostDocuments();
+      return;
+    case 'stay':
+      page?.stays();
+      return;
+    case 'collect':
+      page?.collects();
+      return;
+    case 'reconnect':
+      page?.connects({ crash: other === 0 });
+      return;
+    case 'answer summons':
+      world.answersSummons();
+      return;
+    case 'pause':
+    case 'jump':
+      // No message travels as long as that.
+      for (const sender of senders(world)) sender.sendsAll();
+      if (kind === 'pause') world.passes(pick(PAUSES, which) ?? 0);
+      else world.jumps(pick(JUMPS, which) ?? 0);
+      return;
+    case 'wake':
+      world.happens({ type: 'time-passed' });
+      return;
+    case 'die':
+      world.dies();
+      return;
+  }
+}
+
+function senders(world: World): PretendDocument[] {
+  return [...world.pages.values()].filter(({ outbox, reachesWorker }) => reachesWorker && outbox.length > 0);
+}
+
+/** What holds at every moment. */
+function check({ world, redemptions, returned }: Story): void {
+  const begunBy = new Map<string, string>();
+  const begun = new Set(world.begun.values());
+  for (const activationId of world.begun.keys()) {
+    const digest = redemptions.get(activationId);
+    if (digest === undefined) continue;
+    if (begunBy.has(digest)) expect.fail(`I3: ${digest} began ${begunBy.get(digest)} and ${activationId}`);
+    begunBy.set(digest, activationId);
+  }
+  for (const page of world.pages.values()) {
+    expect(page.contradictions).toEqual([]);
+    for (const { outcome, call } of page.awaited.values()) {
+      if (outcome?.includes('not started') && begun.has(call.executionId)) {
+        expect.fail(`${call.executionId} began, and is said to be ${outcome}`);
+      }
+      const text = outcome?.startsWith('result: ') ? outcome.slice('result: '.length) : null;
+      if (text !== null && !returned.get(call.executionId)?.includes(text)) {
+        expect.fail(`${call.executionId} has the result ${text}, which none of its callbacks returned`);
+      }
+    }
+  }
+}
+
+/** Every document goes away without a word, and a long time passes. */
+function everybodyGoes({ world }: Story): void {
+  for (const page of world.pages.values()) page.crashes();
+  world.answersSummons();
+  world.looksForLostDocuments();
+  world.passes(2 * 3_600_000);
+  expect([...world.state.executions.keys()]).toEqual([]);
+  expect([...world.storage.keys()]).toEqual([]);
+}
+
+/** Every document that still exists is there, reads, answers, and ends what it runs. */
+function everybodyBehaves(story: Story): void {
+  const { world } = story;
+  for (const page of world.pages.values()) if (!page.destroyed && !page.connected) page.connects();
+  for (let round = 0; round < 50; round += 1) {
+    world.answersSummons();
+    world.looksForLostDocuments();
+    for (const page of here(story)) {
+      page.sendsAll();
+      page.readsAll();
+    }
+    check(story);
+    for (const { page, run } of runsOf(here(story))) {
+      const text = `from ${run.activationId}`;
+      story.returned.set(run.executionId, [...(story.returned.get(run.executionId) ?? []), text]);
+      page.returns(run.activationId, text);
+    }
+    if (round === 25) world.passes(2 * 3_600_000);
+  }
+  expect(here(story).flatMap((page) => page.holds())).toEqual([]);
+  expect([...world.state.executions.values()].map(({ id }) => `${id} ${world.stateOf(id)}`)).toEqual([]);
+}
+
+function play(actions: readonly Action[], finale: (story: Story) => void): void {
+  const world = createWorld({ automatic: false });
+  const story: Story = { world, tokens: [], redemptions: new Map(), returned: new Map() };
+  world.opens({ tab: 'tab 0' });
+  world.opens({ tab: 'tab 1' });
+  for (const next of actions) {
+    act(story, next);
+    check(story);
+  }
+  finale(story);
+  check(story);
+}
+
+for (const finale of [everybodyGoes, everybodyBehaves]) {
+  test(`random sequences, at whose end ${finale === everybodyGoes ? 'everybody goes' : 'everybody behaves'}`, () => {
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 80, size: 'max' }), (actions) => play(actions, finale)),
+      { numRuns: RUNS },
+    );
+  }, 60_000);
+}
