@@ -62,7 +62,7 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     listener.left();
   });
   addEventListener('pageshow', (event) => {
-    if (!event.persisted) return;
+    if (!(event as PageTransitionEvent).persisted) return;
     gone = false;
     leaving = false;
     listener.returned();

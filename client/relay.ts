@@ -315,7 +315,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       const { tabSecret } = identity.current;
       const reply = await connection.send({ perform: (coordinator) => coordinator.collect({ tabSecret }) });
       const { documentId: callerDocumentId, tabId: callerTabId, groupId } = identity.current;
-      return calls.collect(unwrap(reply), ({ executionId, toolName, input }) => ({
+      const collected = calls.collect(unwrap(reply), ({ executionId, toolName, input }) => ({
         executionId,
         callerDocumentId,
         callerTabId,
@@ -328,6 +328,9 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
         key: '',
         tabKey: null,
       }));
+      const executionIds = collected.map(({ id }) => id);
+      void connection.send({ perform: (coordinator) => coordinator.awaitOutcomes({ executionIds }) });
+      return collected;
     },
     status() {
       const { state, error } = connection.status();

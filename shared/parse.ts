@@ -73,6 +73,7 @@ export const SHAPES = {
   },
   announceTools: { tools: 'array' },
   collect: { tabSecret: 'string' },
+  awaitOutcomes: { executionIds: 'array' },
   watch: { on: 'boolean' },
 } as const satisfies Record<string, Shape>;
 

@@ -198,6 +198,8 @@ export interface Coordinator {
   announceTools(announcement: { tools: ToolDefinition[] }): Promise<Reply>;
   listTools(): Promise<Reply<ToolOwner[]>>;
   collect(request: { tabSecret: string }): Promise<Reply<PendingExecution[]>>;
+  /** The document is ready to take the outputs and outcomes of what it collected. */
+  awaitOutcomes(request: { executionIds: ExecutionId[] }): Promise<Reply>;
   watch(request: { on: boolean }): Promise<Reply>;
 }
 

@@ -87,6 +87,9 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
     ),
     listTools,
     collect: checked(shaped('collect'), collect),
+    awaitOutcomes: checked(shaped('awaitOutcomes'), ({ executionIds }) =>
+      dispatch({ type: 'outcomes-awaited', documentId, executionIds }),
+    ),
     watch: checked(shaped('watch'), async ({ on }) => {
       if (on) watchers.add(documentId);
       else watchers.delete(documentId);

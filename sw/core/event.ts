@@ -41,6 +41,7 @@ export type Happening =
   | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: SealedEnd }
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
   | { type: 'outcomes-collected'; documentId: DocumentId; tabId: TabId }
+  | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
   | { type: 'records-loaded'; records: Execution[] }
   | { type: 'time-passed' };
 

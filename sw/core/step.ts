@@ -25,7 +25,7 @@ import {
   reportHeld,
   settle,
 } from './execution.ts';
-import { announcedIds, forgotten, rebuild, reconcile } from './recover.ts';
+import { announcedIds, forgotten, rebuild, reconcile, tellCaller } from './recover.ts';
 import { grantToken, redeemToken } from './redemption.ts';
 import { type ConnectedDocument, draftOf, type Execution, type State, type Token } from './state.ts';
 
@@ -55,6 +55,8 @@ export function concerned(state: State, event: Event): ExecutionId[] {
       return [event.grant.executionId];
     case 'execution-requested':
       return [event.call.executionId];
+    case 'outcomes-awaited':
+      return event.executionIds;
     case 'records-loaded':
       return [];
     case 'tools-changed':
@@ -135,6 +137,11 @@ export function step(state: State, event: Event): Step {
       break;
     case 'outcomes-collected':
       collect(work, event);
+      break;
+    case 'outcomes-awaited':
+      each(work, event.executionIds, (execution) => {
+        if (execution.callerDocumentId === event.documentId) tellCaller(execution, work);
+      });
       break;
     case 'records-loaded':
       load(work, event);
