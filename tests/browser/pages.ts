@@ -42,10 +42,9 @@ export function checkoutPages(site: Site): void {
 
 /** Resolves once the worker serves the page. */
 export async function served(page: Page): Promise<string> {
+  await page.waitFor(() => document.modelContext !== undefined);
   return page.evaluate(async () => {
-    const { relay } = document.modelContext as never as {
-      relay: { ready: Promise<void>; state: string; reason: string };
-    };
+    const { relay } = document.modelContext;
     await relay.ready;
     return relay.state + (relay.reason ?? '');
   });
