@@ -6,7 +6,15 @@
  */
 import { failure } from '../shared/errors.ts';
 import type { ExecutionId } from '../shared/ids.ts';
-import type { AnnouncedCall, Call, LostCall, Outcome, Output, PendingExecution } from '../shared/protocol.ts';
+import type {
+  AnnouncedCall,
+  Call,
+  LostCall,
+  Outcome,
+  Output,
+  PendingExecution,
+  Reply,
+} from '../shared/protocol.ts';
 import { relayError } from './errors.ts';
 import type { LocalCaller, Neighbour } from './window-tree.ts';
 
@@ -14,14 +22,17 @@ export type OutputListener = ((text: string | null) => void) | null | undefined;
 
 /** What calls need of the document around them. */
 export interface CallSurroundings {
-  /** Sends the call to the worker; `sent` is called once it may have arrived. Resolves with an outcome only if it failed. */
-  execute(call: Call, sent: () => void): Promise<Outcome | null>;
+  /** Sends the call to the worker; the outcome comes later. */
+  execute(call: Call): Promise<Reply>;
   cancel(executionId: ExecutionId): void;
   /** Something waits for the worker now: have one. */
   wake(): void;
   /** Asks the worker anew what became of the calls that it may know. */
   announce(): void;
 }
+
+/** Who calls. */
+export type Caller = Pick<Call, 'callerDocumentId' | 'callerTabId' | 'groupId'>;
 
 export interface CallOptions {
   signal?: AbortSignal | undefined;
@@ -55,10 +66,8 @@ export interface PendingExecutionHandle {
 
 export interface Calls {
   execute(call: Call, target: Neighbour | null, options: CallOptions): Promise<string | null>;
-  collect(
-    pending: readonly PendingExecution[],
-    describe: (execution: PendingExecution) => Call,
-  ): PendingExecutionHandle[];
+  /** `caller`: who this document is, as a caller. */
+  collect(pending: readonly PendingExecution[], caller: Caller): PendingExecutionHandle[];
   /** The outcome of a call of this document; `false` if it awaits no such call. */
   settle(executionId: ExecutionId, outcome: Outcome): boolean;
   deliverOutput(executionId: ExecutionId, output: Output): void;
@@ -111,11 +120,10 @@ export function createCalls(surroundings: CallSurroundings): Calls {
   }
 
   function viaWorker(waiting: CallHere): void {
-    const sent = (): void => {
-      waiting.known = 'sent';
-    };
-    void surroundings.execute(waiting.call, sent).then((failed) => {
-      if (failed !== null && here.has(waiting.call.executionId)) waiting.settle(failed);
+    waiting.known = 'sent';
+    void surroundings.execute(waiting.call).then((reply) => {
+      if (!reply.ok && here.has(waiting.call.executionId))
+        waiting.settle({ type: 'failed', error: reply.error });
     });
   }
 
@@ -158,16 +166,24 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     }, 1_000);
   }
 
-  function collect(
-    pending: readonly PendingExecution[],
-    describe: (execution: PendingExecution) => Call,
-  ): PendingExecutionHandle[] {
+  function collect(pending: readonly PendingExecution[], caller: Caller): PendingExecutionHandle[] {
     return pending
       .filter(({ executionId }) => collected.has(executionId) || !here.has(executionId))
-      .map((execution) => collected.get(execution.executionId) ?? handleOf(execution, describe(execution)));
+      .map((execution) => collected.get(execution.executionId) ?? handleOf(execution, caller));
   }
 
-  function handleOf(execution: PendingExecution, call: Call): PendingExecutionHandle {
+  function handleOf(
+    { outputs: known, ...execution }: PendingExecution,
+    caller: Caller,
+  ): PendingExecutionHandle {
+    const call: Call = {
+      ...caller,
+      ...execution,
+      keepalive: false,
+      documentId: '',
+      registrationId: '',
+      tabKey: null,
+    };
     const abort = new AbortController();
     let state: 'open' | 'settled' = 'open';
     const outputs: (string | null)[] = [];
@@ -195,7 +211,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     collected.set(call.executionId, handle);
     const waiting = here.get(call.executionId) as CallHere;
     waiting.known = 'stored';
-    for (const output of execution.outputs) deliverOutput(call.executionId, output);
+    for (const output of known) deliverOutput(call.executionId, output);
     return handle;
   }
 

@@ -13,6 +13,7 @@ import {
   GOODBYE,
   type Goodbye,
   type Hello,
+  LAST_COMMANDS,
   type LastCommand,
   type LostCall,
   lockName,
@@ -46,13 +47,18 @@ export interface ConnectionOwner {
   connected(link: Link): void;
 }
 
-interface Command<T> {
-  perform(coordinator: Coordinator): Promise<Reply<T>>;
-  /** Sent along with the goodbye if it is not acknowledged by then. */
-  last?: LastCommand;
-  /** It waits for a worker as long as the document lives. */
-  patient?: boolean;
+type Method = keyof Coordinator;
+type Argument<M extends Method> = Parameters<Coordinator[M]>[0];
+
+/** A command that was not acknowledged. */
+interface Unacknowledged {
+  method: Method;
+  argument: unknown;
+  answer(reply: Reply<never>): void;
 }
+
+/** These wait for a worker as long as the document lives; any other has a bound. */
+const PATIENT: readonly Method[] = ['reportEnd', 'cancel', 'reportStay'];
 
 export interface Connection {
   status(): { state: 'connecting' | 'shared' | 'alone'; error: ErrorRecord | null };
@@ -60,7 +66,7 @@ export interface Connection {
   readonly ready: Promise<void>;
   start(): void;
   /** Resolves with the reply, or with an error once the bound has passed. Never rejects. */
-  send<T>(command: Command<T>): Promise<Reply<T>>;
+  send<M extends Method>(method: M, argument: Argument<M>): ReturnType<Coordinator[M]>;
   /** Something has become pending: connects if it is not connected. */
   wake(): void;
   /** Says hello again, with everything there is to announce. */
@@ -71,7 +77,7 @@ export interface Connection {
 
 export function createConnection(options: ConnectionOptions, owner: ConnectionOwner): Connection {
   const { bounds } = options;
-  const outbox = new Set<{ command: Command<never>; answer(reply: Reply<never>): void }>();
+  const outbox = new Set<Unacknowledged>();
   let state: ConnectionState = 'idle';
   let error: ErrorRecord | null = null;
   let final = false;
@@ -151,10 +157,9 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     settleReady();
   }
 
-  function perform(entry: { command: Command<never>; answer(reply: Reply<never>): void }, over: Link): void {
-    entry.command.perform(over.coordinator).then(
-      (reply) => entry.answer(reply),
-      (thrown) => entry.answer({ ok: false, error: failure('version-mismatch', true, String(thrown)) }),
+  function perform({ method, argument, answer }: Unacknowledged, { coordinator }: Link): void {
+    (coordinator[method](argument as never) as Promise<Reply<never>>).then(answer, (thrown) =>
+      answer({ ok: false, error: failure('version-mismatch', true, String(thrown)) }),
     );
   }
 
@@ -164,7 +169,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     move(event);
     settleReady();
     console.warn(`webmcp-relay: working without the worker (${why.reason}). ${why.message}`);
-    for (const { command, answer } of [...outbox]) if (!command.patient) answer({ ok: false, error: why });
+    for (const { method, answer } of [...outbox])
+      if (!PATIENT.includes(method)) answer({ ok: false, error: why });
     if (final) return;
     setTimeout(retry, retryDelay);
     retryDelay = Math.min(retryDelay * 2, LAST_RETRY);
@@ -227,21 +233,18 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     void connect();
   }
 
-  function send<T>(command: Command<T>): Promise<Reply<T>> {
-    if (state === 'alone' && !command.patient) {
-      return Promise.resolve({ ok: false, error: error as ErrorRecord });
-    }
+  function send(method: Method, argument: unknown): Promise<Reply<never>> {
+    const patient = PATIENT.includes(method);
+    if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
     return new Promise((resolve) => {
       const bound = bounds.connecting + bounds.storage + bounds.acknowledging;
-      const timer = command.patient ? undefined : setTimeout(giveUp, bound);
-      const entry = { command: command as Command<never>, answer };
-      function answer(reply: Reply<T>): void {
+      const late: Reply<never> = { ok: false, error: failure('worker-unavailable', true) };
+      const timer = patient ? undefined : setTimeout(answer, bound, late);
+      const entry = { method, argument, answer };
+      function answer(reply: Reply<never>): void {
         clearTimeout(timer);
         outbox.delete(entry);
         resolve(reply);
-      }
-      function giveUp(): void {
-        answer({ ok: false, error: failure('worker-unavailable', true) });
       }
       outbox.add(entry);
       if (link !== undefined) perform(entry, link);
@@ -250,7 +253,9 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   function leave({ documentId, lostCalls, missed }: Parameters<Connection['leave']>[0]): void {
-    const commands = [...outbox].flatMap(({ command }) => command.last ?? []);
+    const commands = [...outbox]
+      .filter(({ method }) => LAST_COMMANDS.includes(method as never))
+      .map(({ method, argument }) => ({ method, argument }) as LastCommand);
     const goodbye: Goodbye = { type: GOODBYE, documentId, lostCalls, commands };
     if (link !== undefined || missed || commands.length > 0) found?.registration.active?.postMessage(goodbye);
     attempt?.abort();
@@ -275,7 +280,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     },
     ready,
     start,
-    send,
+    send: send as Connection['send'],
     wake: need,
     renew,
     leave,

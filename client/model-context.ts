@@ -225,8 +225,7 @@ export class ModelContext extends EventTarget {
   }
 
   #requireActive(): void {
-    if (!this.#relay.isActive())
-      throw relayFailure('inactive-document', false, 'The document is not active.');
+    if (!this.#relay.isActive()) throw relayFailure('inactive-document');
   }
 }
 

@@ -15,7 +15,6 @@ import {
   type Grant,
   HELLO,
   type Hello,
-  type LastCommand,
   PROTOCOL_VERSIONS,
   type Reply,
   type Snapshot,
@@ -23,7 +22,7 @@ import {
 import { digestOf, seal, secretOf } from '../shared/seal.ts';
 import type { ToolOwner } from '../shared/tool.ts';
 import { createActivations } from './activations.ts';
-import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
+import { type Caller, type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { relayError } from './errors.ts';
 import { createIdentity, type Identity } from './identity.ts';
@@ -85,7 +84,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   let announcedChange: Promise<void> | undefined;
 
   const lifetime = watchLifetime({
-    stayed: () => void connection.send({ perform: (coordinator) => coordinator.reportStay(), patient: true }),
+    stayed: () => void connection.send('reportStay', {}),
     left: leave,
     returned() {
       calls.returned();
@@ -99,27 +98,17 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     isActive: lifetime.isActive,
     fire,
     requestToken,
-    reportEnd: (report) => sendLast({ method: 'reportEnd', argument: report }),
+    reportEnd: (report) => connection.send('reportEnd', report),
   });
 
   const calls = createCalls({
-    async execute(call, sent) {
-      const reply = await connection.send({
-        perform(coordinator) {
-          sent();
-          return coordinator.execute(call);
-        },
-      });
-      return reply.ok ? null : { type: 'failed', error: reply.error };
-    },
-    cancel: (executionId) => void sendLast({ method: 'cancel', argument: { executionId } }),
+    execute: (call) => connection.send('execute', call),
+    cancel: (executionId) => void connection.send('cancel', { executionId }),
     wake: () => connection.wake(),
     announce: () => connection.renew(),
   });
 
-  const resumptions = createResumptions((redemption) =>
-    connection.send({ perform: (coordinator) => coordinator.redeem(redemption) }),
-  );
+  const resumptions = createResumptions((redemption) => connection.send('redeem', redemption));
 
   const peer: DocumentPeer = {
     async activate(command) {
@@ -189,6 +178,11 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     for (const { adoptTabId } of neighbours()) adoptTabId(tabId);
   }
 
+  function caller(): Caller {
+    const { documentId, tabId, groupId } = identity.current;
+    return { callerDocumentId: documentId, callerTabId: tabId, groupId };
+  }
+
   function hello(): Hello {
     const { documentId, tabId, groupId } = identity.current;
     return {
@@ -206,17 +200,6 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
         resumptions: resumptions.announced(),
       },
     };
-  }
-
-  function sendLast(last: Exclude<LastCommand, { method: 'grant' }>): Promise<Reply> {
-    return connection.send({
-      perform: (coordinator) =>
-        last.method === 'reportEnd'
-          ? coordinator.reportEnd(last.argument)
-          : coordinator.cancel(last.argument),
-      last,
-      patient: true,
-    });
   }
 
   function leave(): void {
@@ -239,8 +222,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       ownTab ? seal(key, identity.current.tabSecret) : (call?.tabKey ?? null),
     ]);
     const grant: Grant = { ...request, call: call && { ...call, tabKey }, digest, tokenKey };
-    const last: LastCommand = { method: 'grant', argument: grant };
-    const reply = await connection.send({ perform: (coordinator) => coordinator.grant(grant), last });
+    const reply = await connection.send('grant', grant);
     return reply.ok ? { ok: true, value: token } : reply;
   }
 
@@ -272,9 +254,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       nextTask(() => {
         announcedChange = undefined;
         for (const { fireToolChange } of neighbours()) fireToolChange();
-        void connection.send({
-          perform: (coordinator) => coordinator.announceTools({ tools: tools.list() }),
-        });
+        void connection.send('announceTools', { tools: tools.list() });
         resolve();
       });
     });
@@ -298,38 +278,23 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     },
     async execute(target, input, { keepalive, ...callOptions }) {
       const { documentId, registrationId, toolName, neighbour: within } = target;
-      const { documentId: callerDocumentId, tabId: callerTabId, groupId, tabSecret } = identity.current;
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
-      const tabKey = keepalive && within === null ? await seal(key, tabSecret) : null;
-      const who = { executionId: freshId(), callerDocumentId, callerTabId, groupId };
-      const call: Call = { ...who, keepalive, documentId, registrationId, toolName, input, key, tabKey };
+      const tabKey = keepalive && within === null ? await seal(key, identity.current.tabSecret) : null;
+      const tool = { documentId, registrationId, toolName };
+      const call: Call = { executionId: freshId(), ...caller(), ...tool, keepalive, input, key, tabKey };
       return calls.execute(call, within, callOptions);
     },
     resumeTool: resumptions.resume,
     async listGroup() {
-      const reply = await connection.send({ perform: (coordinator) => coordinator.listTools() });
-      return unwrap(reply);
+      return unwrap(await connection.send('listTools', {}));
     },
     async getPendingExecutions() {
       const { tabSecret } = identity.current;
-      const reply = await connection.send({ perform: (coordinator) => coordinator.collect({ tabSecret }) });
-      const { documentId: callerDocumentId, tabId: callerTabId, groupId } = identity.current;
-      const collected = calls.collect(unwrap(reply), ({ executionId, toolName, input }) => ({
-        executionId,
-        callerDocumentId,
-        callerTabId,
-        groupId,
-        keepalive: false,
-        documentId: '',
-        registrationId: '',
-        toolName,
-        input,
-        key: '',
-        tabKey: null,
-      }));
+      const pending = unwrap(await connection.send('collect', { tabSecret }));
+      const collected = calls.collect(pending, caller());
       const executionIds = collected.map(({ id }) => id);
-      void connection.send({ perform: (coordinator) => coordinator.awaitOutcomes({ executionIds }) });
+      void connection.send('awaitOutcomes', { executionIds });
       return collected;
     },
     status() {
@@ -340,11 +305,11 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     watch(callback, signal) {
       if (signal?.aborted) return;
       watchers.add(callback);
-      void connection.send({ perform: (coordinator) => coordinator.watch({ on: true }) });
+      void connection.send('watch', { on: true });
       signal?.addEventListener('abort', () => {
         watchers.delete(callback);
         if (watchers.size > 0) return;
-        void connection.send({ perform: (coordinator) => coordinator.watch({ on: false }) });
+        void connection.send('watch', { on: false });
       });
     },
   };

@@ -57,28 +57,8 @@ export interface ErrorRecord {
   cause?: CauseRecord;
 }
 
-/** What each reason says where nobody has more to say. */
-const MESSAGES: Partial<Record<Reason, string>> = {
-  'not-running': 'No activation of this invocation is running.',
-  'token-redeemed': 'The continuation token was already redeemed.',
-  'token-unknown': 'No such continuation token.',
-  'token-expired': 'The continuation token expired before any page redeemed it.',
-  'token-void': 'The continuation token is void: its execution was cancelled or failed.',
-  'document-unresponsive': 'The document did not answer in time.',
-  'worker-unavailable': 'The service worker did not answer in time.',
-  aborted: 'The execution was cancelled.',
-  'other-group': 'The continuation token belongs to another browsing context group.',
-  'tool-failed': 'The tool threw.',
-  'tool-unavailable': 'The tool is no longer registered, or its document is gone.',
-  navigated: 'The document navigated away and no continuation token was outstanding.',
-  'document-lost': 'The document is gone without a word.',
-  'storage-unavailable': 'Storage refused or did not answer.',
-  'storage-full': 'Storage is full.',
-  'version-mismatch': 'Page and worker speak no common version of the protocol: reload the page.',
-};
-
-/** The record of one of our own errors. */
-export function failure(reason: Reason, started: boolean, message = MESSAGES[reason] ?? reason): ErrorRecord {
+/** The record of one of our own errors. Without a message it says what its reason says; the page knows the words. */
+export function failure(reason: Reason, started: boolean, message = ''): ErrorRecord {
   return { reason, started, message };
 }
 

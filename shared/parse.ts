@@ -53,6 +53,7 @@ export const SHAPES = {
   },
   announcement: { tools: 'array', calls: 'array', activations: 'array', resumptions: 'array' },
   goodbye: { documentId: 'string', lostCalls: 'array', commands: 'array' },
+  command: { method: 'string', argument: 'object' },
   cancel: { executionId: 'string' },
   grant: {
     activationId: 'string',

@@ -95,10 +95,12 @@ export interface Goodbye {
 }
 
 /** The commands that must not be lost with their page. */
-export type LastCommand =
-  | { method: 'grant'; argument: Grant }
-  | { method: 'reportEnd'; argument: EndReport }
-  | { method: 'cancel'; argument: { executionId: ExecutionId } };
+export const LAST_COMMANDS = ['grant', 'reportEnd', 'cancel'] as const;
+
+export interface LastCommand {
+  method: (typeof LAST_COMMANDS)[number];
+  argument: unknown;
+}
 
 export interface LostCall {
   executionId: ExecutionId;
@@ -176,7 +178,8 @@ export interface PendingExecution {
   executionId: ExecutionId;
   toolName: string;
   input: string;
-  settled: boolean;
+  /** The execution's key: the document that collects it is now the one to bring it along. */
+  key: string;
   outputs: Output[];
 }
 
@@ -194,9 +197,9 @@ export interface Coordinator {
   redeem(redemption: Redemption): Promise<Reply<{ executionId: ExecutionId }>>;
   reportEnd(report: EndReport): Promise<Reply>;
   /** A navigation of the document ended without a new document. */
-  reportStay(): Promise<Reply>;
+  reportStay(nothing: object): Promise<Reply>;
   announceTools(announcement: { tools: ToolDefinition[] }): Promise<Reply>;
-  listTools(): Promise<Reply<ToolOwner[]>>;
+  listTools(nothing: object): Promise<Reply<ToolOwner[]>>;
   collect(request: { tabSecret: string }): Promise<Reply<PendingExecution[]>>;
   /** The document is ready to take the outputs and outcomes of what it collected. */
   awaitOutcomes(request: { executionIds: ExecutionId[] }): Promise<Reply>;

@@ -8,17 +8,18 @@ import { LONGEST_LIFETIME, type Sizes } from '../shared/bounds.ts';
 import { failure } from '../shared/errors.ts';
 import type { DocumentId, TokenDigest } from '../shared/ids.ts';
 import { conforms, isCall, isEnd, isTool, SHAPES } from '../shared/parse.ts';
-import type {
-  Announcement,
-  Call,
-  Coordinator,
-  End,
-  EndReport,
-  Grant,
-  LastCommand,
-  PendingExecution,
-  Redemption,
-  Reply,
+import {
+  type Announcement,
+  type Call,
+  type Coordinator,
+  type End,
+  type EndReport,
+  type Grant,
+  LAST_COMMANDS,
+  type LastCommand,
+  type PendingExecution,
+  type Redemption,
+  type Reply,
 } from '../shared/protocol.ts';
 import { digestOf, secretOf } from '../shared/seal.ts';
 import type { AnnouncedState, Happening, SealedEnd } from './core/event.ts';
@@ -124,18 +125,14 @@ function isEndReport(argument: unknown): boolean {
 }
 
 /** The commands that a page could not see acknowledged before it left. */
-export async function performLast(
+export function performLast(
   documentId: DocumentId,
-  commands: LastCommand[],
+  commands: readonly LastCommand[],
   setting: Setting,
-): Promise<void> {
+): void {
   const coordinator = createCoordinator(documentId, setting);
-  const last = ['grant', 'reportEnd', 'cancel'];
-  for (const command of commands) {
-    if (!conforms(command, { method: 'string', argument: 'object' }) || !last.includes(command.method))
-      continue;
-    const method = coordinator[command.method] as (argument: unknown) => Promise<Reply>;
-    void method(command.argument);
+  for (const { method, argument } of commands) {
+    if (LAST_COMMANDS.includes(method)) void coordinator[method](argument as never);
   }
 }
 
@@ -227,7 +224,7 @@ async function describe(
     executionId: execution.id,
     toolName: execution.toolName,
     input: (await keyring.read(execution.id, execution.input)) ?? '{}',
-    settled: execution.settled !== null,
+    key: keyring.keyOf(execution.id),
     outputs: await Promise.all(outputs),
   };
 }

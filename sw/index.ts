@@ -148,7 +148,11 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   }
 
   async function bid({ documentId, lostCalls, commands }: Goodbye): Promise<void> {
-    performLast(documentId, commands, setting);
+    performLast(
+      documentId,
+      commands.filter((command) => conforms(command, SHAPES.command)),
+      setting,
+    );
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls: lostCalls.filter(isLostCall) });
   }
 
