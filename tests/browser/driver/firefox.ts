@@ -116,7 +116,7 @@ function createTab(page: PuppeteerPage, timeoutMs: number): Tab {
     goto: async (url) => {
       await page.goto(url, { waitUntil: 'load' });
     },
-    run: (expression) => runByAsking((now) => page.evaluate(now), expression),
+    run: (expression) => runByAsking((now) => within(1_000, 'No answer', page.evaluate(now)), expression),
     reload: async (ignoreCache) => {
       if (ignoreCache) throw new Error('Firefox has no command that reloads without the cache');
       await page.reload();

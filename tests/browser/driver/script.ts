@@ -1,7 +1,7 @@
 // What crosses into a page and back: source text and JSON. A page's error comes back as an error of the same name,
 // message and own properties.
 import type { InPage } from './index.ts';
-import { poll } from './time.ts';
+import { poll, TimeUp } from './time.ts';
 
 export class PageError extends Error {
   constructor(name: string, message: string, properties: object) {
@@ -39,29 +39,24 @@ export function toExpression<Args extends unknown[], Result>(run: InPage<Args, R
 }
 
 const startRun = (id: number, expression: string) => `(() => {
-  const text = ${expression};
-  if (typeof text === 'string') return text;
   const texts = (window[Symbol.for('driver.texts')] ??= new Map());
+  const keep = (text) => (texts.set(${id}, text), text);
   texts.set(${id}, '');
-  text.then((text) => texts.set(${id}, text));
-  return '';
+  const text = ${expression};
+  return typeof text === 'string' ? keep(text) : (text.then(keep), '');
 })()`;
 
-const askRun = (id: number) => `(() => {
-  const texts = window[Symbol.for('driver.texts')];
-  const text = texts?.get(${id});
-  if (text) texts.delete(${id});
-  return text ?? 'gone';
-})()`;
+const askRun = (id: number) => `window[Symbol.for('driver.texts')]?.get(${id}) ?? 'gone'`;
 
 let runs = 0;
 
-/** Runs an expression where the engine cannot await it, or leaves the question open when the document is left: starts it,
- *  then asks for its text until it is there. Another document does not know the question. */
+/** Runs an expression where the engine cannot await it, or leaves questions open when a document is left: starts it, then
+ *  asks for its text until it is there. It is started once; another document does not know the question. */
 export async function runByAsking(evaluateNow: (expression: string) => Promise<unknown>, expression: string) {
   const id = ++runs;
   const evaluate = (expression: string) =>
     evaluateNow(expression).catch((error) => {
+      if (error instanceof TimeUp) return '';
       throw new DocumentLeft(error);
     });
   const early = await evaluate(startRun(id, expression));

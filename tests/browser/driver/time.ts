@@ -6,11 +6,18 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
+export class TimeUp extends Error {
+  override name = 'TimeUp';
+  constructor(what: string, ms: number) {
+    super(`${what} (waited ${ms} ms)`);
+  }
+}
+
 /** Rejects with `message` if the promise has not settled in time. */
 export async function within<T>(ms: number, message: string, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${message} (waited ${ms} ms)`)), ms);
+    timer = setTimeout(() => reject(new TimeUp(message, ms)), ms);
   });
   try {
     return await Promise.race([promise, late]);
@@ -29,7 +36,7 @@ export async function poll<T>(
   for (let wait = 2; ; wait = Math.min(wait * 2, 50)) {
     const answer = await ask();
     if (answer) return answer as Exclude<T, undefined>;
-    if (Date.now() > deadline) throw new Error(`${message()} (waited ${ms} ms)`);
+    if (Date.now() > deadline) throw new TimeUp(message(), ms);
     await pause(wait);
   }
 }

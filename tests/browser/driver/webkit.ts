@@ -160,8 +160,12 @@ function createTab(client: Client, { on, forget }: ReturnType<typeof createQueue
   return {
     raw: handle,
     goto: (url) => on(handle, async () => void (await client.navigateTo(url))),
+    // A script gets no answer if its document enters the back/forward cache meanwhile.
     run: (expression) =>
-      runByAsking((now) => on(handle, () => client.executeScript(`return ${now}`, [])), expression),
+      runByAsking(
+        (now) => on(handle, () => within(1_000, 'No answer', client.executeScript(`return ${now}`, []))),
+        expression,
+      ),
     reload: async (ignoreCache) => {
       if (ignoreCache) throw new Error('WebKit has no command that reloads without the cache');
       await on(handle, () => client.refresh());
