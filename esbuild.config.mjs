@@ -8,7 +8,9 @@ import { minify } from 'terser';
 
 const root = dirname(fileURLToPath(import.meta.url));
 
-/** @type {{ name: string, entry: string, format: esbuild.Format }[]} */
+/** @typedef {{ name: string, entry: string, format: esbuild.Format }} Output */
+
+/** @type {Output[]} */
 const outputs = [
   { name: 'webmcp-relay', entry: 'client/auto.ts', format: 'iife' },
   { name: 'webmcp-relay-sw', entry: 'sw/standalone.ts', format: 'iife' },
@@ -19,6 +21,7 @@ const outputs = [
 /** workbox-window's modern build: its default one is for browsers that have no service workers to speak of. */
 const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 
+/** @param {{ outdir?: string, define?: Record<string, string> }} options */
 export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const defined = {
@@ -30,9 +33,12 @@ export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
   await Promise.all(outputs.map((output) => buildOne(output, outdir, defined)));
 }
 
-/** esbuild bundles; terser, which knows more ways to be brief, minifies. */
+/**
+ * esbuild bundles; terser, which knows more ways to be brief, minifies.
+ * @param {Output} output @param {string} outdir @param {Record<string, string>} define
+ */
 async function buildOne({ name, entry, format }, outdir, define) {
-  const { outputFiles } = await esbuild.build({
+  const bundle = await esbuild.build({
     absWorkingDir: root,
     entryPoints: { [name]: entry },
     outdir,
@@ -47,8 +53,9 @@ async function buildOne({ name, entry, format }, outdir, define) {
     define,
     logLevel: 'warning',
   });
-  const textOf = (end) => outputFiles.find(({ path }) => path.endsWith(end)).text;
-  const { code, map } = await minify(textOf('.js'), {
+  const textOf = (/** @type {string} */ end) =>
+    bundle.outputFiles.find(({ path }) => path.endsWith(end))?.text ?? '';
+  const { code = '', map } = await minify(textOf('.js'), {
     ecma: 2020,
     module: format === 'esm',
     toplevel: true,
@@ -57,10 +64,10 @@ async function buildOne({ name, entry, format }, outdir, define) {
     sourceMap: { content: textOf('.js.map'), url: `${name}.js.map`, filename: `${name}.js` },
   });
   writeFileSync(join(outdir, `${name}.js`), code);
-  writeFileSync(join(outdir, `${name}.js.map`), map);
+  writeFileSync(join(outdir, `${name}.js.map`), String(map));
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
   rmSync(join(root, 'dist'), { recursive: true, force: true });
-  await build().catch(() => process.exit(1));
+  await build();
 }
