@@ -30,9 +30,11 @@ const markedBy = (mark: string) => {
   Object.defineProperty(window, Symbol.for('driver.mark'), { value: mark, configurable: true });
   return true;
 };
-const isOther = (mark: string, href: string | null) =>
+const isOther = (mark: string, href: string | null, isBlank: boolean) =>
   document.readyState === 'complete' &&
-  ((window as never)[Symbol.for('driver.mark')] !== mark || (href !== null && location.href !== href));
+  ((window as never)[Symbol.for('driver.mark')] !== mark || (href !== null && location.href !== href)) &&
+  // Firefox shows a blank document for a moment when a page changes its process.
+  (location.href !== 'about:blank' || isBlank);
 
 let marks = 0;
 
@@ -64,7 +66,11 @@ export function createBrowser(windows: Windows, timeoutMs: number): Browser {
     };
 
     // A step in the history may stay in the document: then the address tells that it was taken.
-    async function anotherDocument(trigger: () => unknown, orAddress: boolean): Promise<void> {
+    async function anotherDocument(
+      trigger: () => unknown,
+      orAddress: boolean,
+      isBlank = false,
+    ): Promise<void> {
       const mark = `${++marks}`;
       await waitFor(markedBy, mark);
       const href = orAddress ? await page.url() : null;
@@ -74,7 +80,7 @@ export function createBrowser(windows: Windows, timeoutMs: number): Browser {
           if (!(error instanceof DocumentLeft)) reject(error);
         });
       });
-      await Promise.race([failed, waitFor(isOther, mark, href)]);
+      await Promise.race([failed, waitFor(isOther, mark, href, isBlank)]);
     }
 
     // By script: no engine's own command tells of a page from the back/forward cache and of a step within a document, and
@@ -86,7 +92,7 @@ export function createBrowser(windows: Windows, timeoutMs: number): Browser {
       raw: tab.raw,
       evaluate,
       waitFor,
-      goto: (url) => anotherDocument(() => tab.goto(url), true),
+      goto: (url) => anotherDocument(() => tab.goto(url), true, url === 'about:blank'),
       url: () => evaluate(() => location.href),
       waitForNavigation: (trigger) => anotherDocument(trigger, false),
       reload: ({ ignoreCache = false } = {}) => anotherDocument(() => tab.reload(ignoreCache), false),
