@@ -26,6 +26,7 @@ export default defineConfig({
             'tests/browser/**/*.test.ts',
             'tests/contract/*.chromium.test.ts',
             'tests/fault/*.chromium.test.ts',
+            'tests/*.test.ts',
           ],
           pool: 'forks',
           testTimeout: 60_000,

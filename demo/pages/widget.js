@@ -105,7 +105,10 @@ async function start() {
   cancel.addEventListener('click', () => running?.stop());
   modelContext.addEventListener('toolchange', showAvailability);
   await showAvailability();
-  await collect().catch((error) => log('error', errorLine(error)));
+  await collect().catch((error) => {
+    // A page that is left before it has an answer leaves the call to the next one.
+    if (error.reason !== 'navigated') log('error', errorLine(error));
+  });
 }
 
 // Opened with an opener, so that the window belongs to this tab's group.
