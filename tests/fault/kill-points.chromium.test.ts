@@ -115,3 +115,9 @@ describe('after an activation, before its settlement:', () => {
 describe('before the outcome is delivered: the worker misses', () => {
   hit(['command settle', 'reply settle'] as const, (at) => ({ fault: { at, turn: 0 } }));
 });
+
+test('an outcome that its caller has is not pending, though the worker died before it knew', async () => {
+  await checkout({ fault: { at: 'reply settle', turn: 0 } });
+  const pending = await rig.agent.evaluate(() => document.modelContext.getPendingExecutions());
+  expect(pending).toEqual([]);
+});

@@ -25,6 +25,14 @@ const PAGES = {
       return 'billed ' + input.address;
     },
   });`,
+  '/plain': `document.modelContext.registerTool({
+    name: 'plain', title: round, description: 'Needs no other page',
+    async execute(input) {
+      count('plain ran');
+      await pass('plain');
+      return 'done ' + input.address;
+    },
+  });`,
   '/shipping': `document.modelContext.resumeTool(webmcpRelay.takeToken(), async (input, { invocation }) => {
     count('shipping ran');
     await pass('shipping');
@@ -56,9 +64,9 @@ export interface Rig {
   readonly site: Site;
   readonly shop: Page;
   readonly agent: Page;
-  /** Opens the shop anew, with empty counters. */
-  open(round: string): Promise<void>;
-  /** Calls checkout from the agent's tab; not awaited, it goes on while the test does other things. */
+  /** Opens the shop anew, with empty counters: at the beginning of a checkout, unless told. */
+  open(round: string, path?: string): Promise<void>;
+  /** Calls the shop's tool from the agent's tab; not awaited, it goes on while the test does other things. */
   call(round: string): Promise<Outcome>;
   arm(fault: Fault): Promise<void>;
   /** The world has stopped at the armed point; gives the generation that it stopped in. */
@@ -149,14 +157,14 @@ export async function startRig(): Promise<Rig> {
     site,
     shop,
     agent,
-    async open(round) {
+    async open(round, path = '/billing') {
       address = `Elm ${round}`;
       await shop.evaluate(() => {
         const relay = sessionStorage['webmcp-relay'];
         sessionStorage.clear();
         sessionStorage['webmcp-relay'] = relay;
       });
-      await shop.goto(`${site.origin}/billing?round=${round}`);
+      await shop.goto(`${site.origin}${path}?round=${round}`);
       await served(shop);
     },
     call: (round) =>
