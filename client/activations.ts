@@ -114,11 +114,17 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
   }
 
   function endOf(result: ReturnType<typeof resultText>): End {
-    return 'error' in result ? threw(result.error) : { type: 'returned', text: result.text };
+    return 'error' in result ? threw(result.error) : { type: 'returned', value: result };
   }
 
   function threw(error: ErrorRecord): End {
-    return { type: 'threw', error, leaving: surroundings.isLeaving() };
+    const { reason } = error;
+    return {
+      type: 'threw',
+      error: { text: JSON.stringify(error) },
+      reason,
+      leaving: surroundings.isLeaving(),
+    };
   }
 
   function finish(activation: ActivationHere, end: End): void {
@@ -135,7 +141,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
 
   /** Tells the worker. What it has stored is safe; any other end is kept until its caller has it. */
   async function report({ id, executionId, key, stored }: ActivationHere, end: End): Promise<void> {
-    const reply = await surroundings.reportEnd({ activationId: id, executionId, key, stored, end });
+    const reply = await surroundings.reportEnd({ activationId: id, executionId, key, end });
     if (stored || !reply.ok) here.delete(id);
   }
 

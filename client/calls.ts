@@ -4,18 +4,18 @@
  * Kept: I6, each settles once; an abort rejects at once with the caller's own reason; a call within the tab never meets the
  * worker unless its tool asks for a token.
  */
-import { failure } from '../shared/errors.ts';
+import { type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ExecutionId } from '../shared/ids.ts';
 import type {
   AnnouncedCall,
   Call,
+  Ending,
   LostCall,
-  Outcome,
   Output,
   PendingExecution,
   Reply,
 } from '../shared/protocol.ts';
-import { relayError } from './errors.ts';
+import { type RelayError, relayError } from './errors.ts';
 import type { LocalCaller, Neighbour } from './window-tree.ts';
 
 export type OutputListener = ((text: string | null) => void) | null | undefined;
@@ -47,7 +47,7 @@ interface CallHere {
   known: 'no' | 'maybe' | 'sent' | 'stored';
   readonly outputs: Set<string>;
   onoutput: OutputListener;
-  settle(outcome: Outcome): void;
+  settle(ending: Ending): void;
 }
 
 /** An execution that lost its caller, collected by this document (`semantics.md`, The caller leaves). */
@@ -69,7 +69,7 @@ export interface Calls {
   /** `caller`: who this document is, as a caller. */
   collect(pending: readonly PendingExecution[], caller: Caller): PendingExecutionHandle[];
   /** The outcome of a call of this document; `false` if it awaits no such call. */
-  settle(executionId: ExecutionId, outcome: Outcome): boolean;
+  settle(executionId: ExecutionId, ending: Ending): boolean;
   deliverOutput(executionId: ExecutionId, output: Output): void;
   announced(): AnnouncedCall[];
   isPending(): boolean;
@@ -91,11 +91,11 @@ export function createCalls(surroundings: CallSurroundings): Calls {
   ): Promise<string | null> {
     return new Promise((resolve, reject) => {
       const abort = (): void => cancel(call.executionId, () => reject(signal?.reason), signal?.reason);
-      const settle = (outcome: Outcome): void => {
+      const settle = (ending: Ending): void => {
         here.delete(call.executionId);
         signal?.removeEventListener('abort', abort);
-        if (outcome.type === 'result') resolve(outcome.text);
-        else reject(relayError({ executionId: call.executionId, ...outcome.error }));
+        if (ending.type === 'result') resolve(ending.value.text ?? null);
+        else reject(errorOf(ending, call.executionId));
       };
       signal?.addEventListener('abort', abort, { once: true });
       here.set(call.executionId, { call, target, known: 'no', outputs: new Set(), onoutput, settle });
@@ -122,8 +122,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
   function viaWorker(waiting: CallHere): void {
     waiting.known = 'sent';
     void surroundings.execute(waiting.call).then((reply) => {
-      if (!reply.ok && here.has(waiting.call.executionId))
-        waiting.settle({ type: 'failed', error: reply.error });
+      if (!reply.ok && here.has(waiting.call.executionId)) waiting.settle(failed(reply.error));
     });
   }
 
@@ -140,17 +139,17 @@ export function createCalls(surroundings: CallSurroundings): Calls {
       },
       ended(end) {
         if (!isOpen()) return;
-        if (end.type === 'returned') waiting.settle({ type: 'result', text: end.text });
-        else waiting.settle({ type: 'failed', error: end.error });
+        if (end.type === 'returned') waiting.settle({ type: 'result', value: end.value });
+        else waiting.settle({ type: 'failed', reason: end.reason, started: true, detail: end.error });
       },
       failed(error) {
         if (!isOpen() || waiting.known === 'stored') return;
-        if (waiting.known === 'no') waiting.settle({ type: 'failed', error });
+        if (waiting.known === 'no') waiting.settle(failed(error));
         else surroundings.announce();
       },
     };
     const refusal = target.activate(waiting.call, caller);
-    if (refusal !== null) waiting.settle({ type: 'failed', error: refusal });
+    if (refusal !== null) waiting.settle(failed(refusal));
     else watchTarget(waiting, target, caller);
   }
 
@@ -179,6 +178,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     const call: Call = {
       ...caller,
       ...execution,
+      input: execution.input.text ?? '{}',
       keepalive: false,
       documentId: '',
       registrationId: '',
@@ -215,11 +215,11 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     return handle;
   }
 
-  function deliverOutput(executionId: ExecutionId, { activationId, text }: Output): void {
+  function deliverOutput(executionId: ExecutionId, { activationId, value }: Output): void {
     const waiting = here.get(executionId);
     if (waiting === undefined || waiting.outputs.has(activationId)) return;
     waiting.outputs.add(activationId);
-    waiting.onoutput?.(text);
+    waiting.onoutput?.(value.text ?? null);
   }
 
   function leave(): LostCall[] {
@@ -238,16 +238,16 @@ export function createCalls(surroundings: CallSurroundings): Calls {
 
   function returned(): void {
     for (const { known, settle } of [...here.values()]) {
-      if (known === 'no' || known === 'sent') settle({ type: 'failed', error: failure('navigated', true) });
+      if (known === 'no' || known === 'sent') settle(failed(failure('navigated', true)));
     }
   }
 
   return {
     execute,
     collect,
-    settle(executionId, outcome) {
+    settle(executionId, ending) {
       const waiting = here.get(executionId);
-      waiting?.settle(outcome);
+      waiting?.settle(ending);
       return waiting !== undefined;
     },
     deliverOutput,
@@ -259,6 +259,15 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     leave,
     returned,
   };
+}
+
+function failed({ reason, started, ...error }: ErrorRecord): Ending {
+  return { type: 'failed', reason, started, detail: { text: JSON.stringify(error) } };
+}
+
+function errorOf(ending: Extract<Ending, { type: 'failed' }>, executionId: ExecutionId): RelayError {
+  const { reason, started, detail } = ending;
+  return relayError({ message: '', ...JSON.parse(detail?.text ?? '{}'), reason, started, executionId });
 }
 
 function parsed(text: string): unknown {

@@ -120,10 +120,10 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     async withdraw({ activationId, error }) {
       resumptions.withdraw(activationId, error);
     },
-    async settle({ executionId, outcome }) {
-      if (!calls.settle(executionId, outcome)) throw new Error('No such call.');
+    async settle({ executionId, ending }) {
+      if (!calls.settle(executionId, ending)) throw new Error('No such call.');
     },
-    async deliverOutput({ executionId, output }) {
+    async deliverOutput({ executionId, ...output }) {
       calls.deliverOutput(executionId, output);
     },
     async release({ activationIds }) {

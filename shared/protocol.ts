@@ -155,38 +155,51 @@ export interface Redemption {
   token: string;
 }
 
+/**
+ * A private text. On the wire and in memory it has `text` (`null` where a tool returned `undefined`); in the database only
+ * `sealed`.
+ */
+export interface Value {
+  text?: string | null;
+  sealed?: Sealed;
+}
+
 /** How a callback ended. */
 export type End =
-  | { type: 'returned'; text: string | null }
-  /** `leaving`: the document is on its way out, so the throw may be no more than a fetch cut short. */
-  | { type: 'threw'; error: ErrorRecord; leaving: boolean };
+  | { type: 'returned'; value: Value }
+  /**
+   * `error` is an ErrorRecord as JSON; its reason stands beside it. `leaving`: the document is on its way out, so the throw
+   * may be no more than a fetch cut short.
+   */
+  | { type: 'threw'; error: Value; reason: Reason; leaving: boolean };
 
 export interface EndReport {
   activationId: ActivationId;
   executionId: ExecutionId;
   key: string;
-  stored: boolean;
   end: End;
 }
 
-/** How an execution ended. `text` is `null` where the tool returned `undefined`. */
-export type Outcome = { type: 'result'; text: string | null } | { type: 'failed'; error: ErrorRecord };
+/** How an execution ended. `detail` is an ErrorRecord as JSON where a tool's own error is part of it. */
+export type Ending =
+  | { type: 'result'; value: Value }
+  | { type: 'failed'; reason: Reason; started: boolean; detail: Value | null };
 
 export type Reply<T = undefined> = { ok: true; value: T } | { ok: false; error: ErrorRecord };
 
 export interface PendingExecution {
   executionId: ExecutionId;
   toolName: string;
-  input: string;
+  input: Value;
   /** The execution's key: the document that collects it is now the one to bring it along. */
   key: string;
   outputs: Output[];
 }
 
-/** What an activation gave that was granted a token. Its id is the activation's. */
+/** What an activation gave that was granted a token. */
 export interface Output {
   activationId: ActivationId;
-  text: string | null;
+  value: Value;
 }
 
 /** The worker's face. Every method answers within a bound; outcomes come later, as commands to the page (I8). */
@@ -227,8 +240,8 @@ export interface DocumentPeer {
   /** An accepted resumption will not run. */
   withdraw(command: { activationId: ActivationId; error: ErrorRecord }): Promise<void>;
   /** Acknowledged once the caller has it. */
-  settle(command: { executionId: ExecutionId; outcome: Outcome }): Promise<void>;
-  deliverOutput(command: { executionId: ExecutionId; output: Output }): Promise<void>;
+  settle(command: { executionId: ExecutionId; ending: Ending }): Promise<void>;
+  deliverOutput(command: { executionId: ExecutionId } & Output): Promise<void>;
   /** The ends of these activations are safe: forget them. */
   release(command: { activationIds: ActivationId[] }): Promise<void>;
   toolsChanged(): Promise<void>;

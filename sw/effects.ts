@@ -7,12 +7,12 @@
  */
 import { failure } from '../shared/errors.ts';
 import type { DocumentId } from '../shared/ids.ts';
-import type { Call, DocumentPeer, Outcome } from '../shared/protocol.ts';
+import type { Activate, Call, DocumentPeer } from '../shared/protocol.ts';
 import type { Effect } from './core/event.ts';
-import type { Ending, Execution, State } from './core/state.ts';
+import type { Execution, State } from './core/state.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
-import type { Keyring } from './seal.ts';
+import { isOpen, type Keyring, plainOf } from './seal.ts';
 
 interface Surroundings {
   documents: Documents;
@@ -41,18 +41,29 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
   ): void | Promise<void> {
     switch (effect.type) {
       case 'activate':
-        return activate(peer, effect);
-      case 'abort':
-        return drop(peer.abort({ activationId: effect.activationId }));
-      case 'withdraw':
-        return drop(peer.withdraw({ activationId: effect.activationId, error: effect.error }));
+        return opened(effect.execution, effect.execution.input, () => activate(peer, effect));
       case 'settle':
-        return settle(peer, effect);
+        return opened(effect.executionId, effect.ending, () => settle(peer, effect));
       case 'deliver-output':
-        return deliverOutput(peer, effect);
+        return opened(effect.executionId, effect.value, () => drop(peer.deliverOutput(plainOf(effect))));
+      case 'abort':
+        return drop(peer.abort(effect));
+      case 'withdraw':
+        return drop(peer.withdraw(effect));
       case 'release':
-        return drop(peer.release({ activationIds: effect.activationIds }));
+        return drop(peer.release(effect));
     }
+  }
+
+  /** Goes on at once if nothing in `data` has to be unsealed: a call that is not stored waits for no cipher. */
+  function opened(of: Execution | string, data: unknown, act: () => void): void | Promise<void> {
+    if (isOpen(data)) return act();
+    return unseal(of, data).then(act);
+  }
+
+  async function unseal(of: Execution | string, data: unknown): Promise<void> {
+    if (typeof of !== 'string') await keyring.openWithToken(of);
+    await keyring.openAll(typeof of === 'string' ? of : of.id, data);
   }
 
   /** A document that this generation has not met has one round to say hello. */
@@ -68,54 +79,36 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
     }
   }
 
-  function activate(peer: DocumentPeer, effect: EffectOf<'activate'>): void | Promise<void> {
-    const { text } = effect.execution.input;
-    if (typeof text === 'string') return send(peer, effect, text);
-    return unsealInput(effect.execution).then((input) => send(peer, effect, input));
-  }
-
-  async function unsealInput(execution: Execution): Promise<string> {
-    await keyring.openWithToken(execution);
-    return (await keyring.read(execution.id, execution.input)) ?? '{}';
-  }
-
-  function send(
+  function activate(
     peer: DocumentPeer,
     { execution, activationId, refuseAfter }: EffectOf<'activate'>,
-    input: string,
   ): void {
-    const { id: executionId, toolName } = execution;
+    const { id: executionId, toolName, input } = execution;
     const key = keyring.keyOf(executionId);
-    const call = activationId === executionId ? callOf(execution, input, key) : null;
-    peer.activate({ activationId, executionId, call, toolName, input, key, refuseAfter }).then(
+    const call = activationId === executionId ? callOf(execution, key) : null;
+    const command: Activate = {
+      activationId,
+      executionId,
+      call,
+      toolName,
+      input: input.text ?? '{}',
+      key,
+      refuseAfter,
+    };
+    peer.activate(command).then(
       (answer) => {
-        const refused = answer.accepted ? null : failure(answer.reason, false, answer.message);
+        const refused = answer.accepted ? null : failure(answer.reason, false);
         void dispatch({ type: 'activation-acknowledged', executionId, activationId, refused });
       },
       () => {},
     );
   }
 
-  function settle(peer: DocumentPeer, effect: EffectOf<'settle'>): void | Promise<void> {
-    const { documentId, executionId, ending } = effect;
-    const deliver = (outcome: Outcome) => {
-      peer.settle({ executionId, outcome }).then(
-        () => void dispatch({ type: 'outcome-delivered', executionId, documentId }),
-        () => {},
-      );
-    };
-    const value = ending.type === 'result' ? ending.value : ending.detail;
-    if (value === null || value.text !== undefined)
-      return deliver(outcomeOf(executionId, ending, value?.text ?? null));
-    return keyring
-      .read(executionId, value)
-      .then((text) => deliver(outcomeOf(executionId, ending, text ?? null)));
-  }
-
-  async function deliverOutput(peer: DocumentPeer, effect: EffectOf<'deliver-output'>): Promise<void> {
-    const { executionId, activationId, value } = effect;
-    const text = (await keyring.read(executionId, value)) ?? null;
-    drop(peer.deliverOutput({ executionId, output: { activationId, text } }));
+  function settle(peer: DocumentPeer, { documentId, executionId, ending }: EffectOf<'settle'>): void {
+    peer.settle({ executionId, ending: plainOf(ending) }).then(
+      () => void dispatch({ type: 'outcome-delivered', executionId, documentId }),
+      () => {},
+    );
   }
 }
 
@@ -123,16 +116,10 @@ function drop(delivery: Promise<void> | undefined): void {
   delivery?.catch(() => {});
 }
 
-function outcomeOf(executionId: string, ending: Ending, text: string | null): Outcome {
-  if (ending.type === 'result') return { type: 'result', text };
-  const { reason, started } = ending;
-  const error = text === null ? failure(reason, started) : { ...JSON.parse(text), reason, started };
-  return { type: 'failed', error: { ...error, executionId } };
-}
-
 /** The call as its target may have to announce it to another generation. */
-function callOf(execution: Execution, input: string, key: string): Call {
-  const { id, callerTabId, groupId, keepalive, registrationId, toolName, activations, tabKey } = execution;
+function callOf(execution: Execution, key: string): Call {
+  const { id, callerTabId, groupId, keepalive, registrationId, toolName, activations, tabKey, input } =
+    execution;
   return {
     executionId: id,
     callerDocumentId: execution.callerDocumentId ?? '',
@@ -142,7 +129,7 @@ function callOf(execution: Execution, input: string, key: string): Call {
     documentId: activations[0]?.documentId ?? '',
     registrationId,
     toolName,
-    input,
+    input: input.text ?? '{}',
     key,
     tabKey,
   };

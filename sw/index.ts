@@ -8,8 +8,9 @@
 import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import { freshId } from '../shared/ids.ts';
-import { conforms, isAnnouncement, isLostCall, SHAPES } from '../shared/parse.ts';
+import { conforms, SHAPES } from '../shared/parse.ts';
 import {
+  type Announcement,
   GOODBYE,
   type Goodbye,
   HELLO,
@@ -19,7 +20,7 @@ import {
   PROTOCOL_VERSIONS,
 } from '../shared/protocol.ts';
 import { systemClock } from './clock.ts';
-import { createCoordinator, performLast, type Setting, sealAnnouncement } from './coordinator.ts';
+import { createCoordinator, performLast, type Setting } from './coordinator.ts';
 import type { Change } from './core/event.ts';
 import { awaitedDocuments, snapshotOf } from './core/registry.ts';
 import { createDocuments } from './documents.ts';
@@ -67,10 +68,14 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   const watchers = new Set<string>();
   const performer = createPerformer({ documents, keyring, listeners, dispatch, state: () => runtime.state });
   const store = createStore(clock, bounds.storage);
-  const runtime = createRuntime({ generation, bounds, sizes }, store, clock, { perform: performer, changed });
-  const setting: Setting = { runtime, keyring, documents, listeners, watchers, sizes };
+  const runtime = createRuntime({ generation, bounds, sizes }, store, clock, {
+    seal: keyring.sealAll,
+    perform: performer,
+    changed,
+  });
   let checking = false;
   let telling = false;
+  const setting: Setting = { runtime, keyring, documents, listeners, watchers, sweep, tellWatchers, sizes };
 
   function dispatch(...args: Parameters<typeof runtime.dispatch>): ReturnType<typeof runtime.dispatch> {
     return runtime.dispatch(...args);
@@ -96,10 +101,14 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   }
 
   async function checkLiveness(): Promise<void> {
-    const missing = await documents.missing(awaitedDocuments(runtime.state));
-    for (const documentId of missing) void runtime.dispatch({ type: 'document-lost', documentId });
+    await sweep();
     checking = false;
     scheduleLivenessCheck();
+  }
+
+  async function sweep(): Promise<void> {
+    const missing = await documents.missing(awaitedDocuments(runtime.state));
+    await Promise.all(missing.map((documentId) => runtime.dispatch({ type: 'document-lost', documentId })));
   }
 
   function tellWatchers(): void {
@@ -139,21 +148,23 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const coordinator = createCoordinator(documentId, setting);
     const connection = welcome(port, { type: 'welcome', version, generation, tabId }, coordinator, clientId);
     documents.connect(documentId, connection);
-    await runtime.dispatch(async () => ({
-      type: 'document-connected',
-      facts: { documentId, tabId, groupId, top, url },
-      clientId,
-      announcement: await sealAnnouncement(hello.announcement, keyring),
-    }));
+    const facts = { documentId, tabId, groupId, top, url };
+    const { announcement } = hello;
+    await runtime.dispatch(
+      learn(announcement).then(() => ({ type: 'document-connected', facts, clientId, announcement })),
+    );
+  }
+
+  /** Takes the keys that a document brings along. */
+  async function learn({ calls, activations, resumptions }: Announcement): Promise<void> {
+    for (const { call } of calls) keyring.learn(call);
+    activations.forEach(keyring.learn);
+    for (const { token } of resumptions) await keyring.offer(token);
   }
 
   async function bid({ documentId, lostCalls, commands }: Goodbye): Promise<void> {
-    performLast(
-      documentId,
-      commands.filter((command) => conforms(command, SHAPES.command)),
-      setting,
-    );
-    await runtime.dispatch({ type: 'document-left', documentId, lostCalls: lostCalls.filter(isLostCall) });
+    performLast(documentId, commands, setting);
+    await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 
   return { receive };
@@ -161,7 +172,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
 
 /** Why a hello cannot be answered with a welcome; `null` if it can. */
 function objectionTo(hello: unknown): ErrorRecord | null {
-  if (!conforms(hello, SHAPES.hello) || !isAnnouncement((hello as Hello).announcement)) {
+  if (!conforms(hello, SHAPES.hello)) {
     return failure('version-mismatch', false, 'Malformed hello.');
   }
   const common = PROTOCOL_VERSIONS.some((spoken) => (hello as Hello).versions.includes(spoken));

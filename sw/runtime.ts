@@ -18,13 +18,15 @@ import { StorageError, type Store } from './store.ts';
 export interface Runtime {
   readonly state: State;
   /**
-   * Takes an event. `prepare` runs when its turn has come, so that what must be awaited first (sealing, digests) keeps the
-   * order of arrival. Resolves with the step's reply once it is committed and its effects are on their way.
+   * Takes an event; one that is a promise keeps its place in the order of arrival. Resolves with the step's reply once it is
+   * committed.
    */
-  dispatch(prepare: Happening | (() => Promise<Happening>)): Promise<Reply<unknown>>;
+  dispatch(happening: Happening | Promise<Happening>): Promise<Reply<unknown>>;
 }
 
 export interface Shell {
+  /** Seals the values in an event that storage is about to keep. */
+  seal(event: Event): Promise<void>;
   perform(effect: Effect): void | Promise<void>;
   /** Called after each turn with the changes it made. */
   changed(changes: readonly Change[]): void;
@@ -36,7 +38,7 @@ interface MutableState extends State {
 }
 
 interface Waiting {
-  prepare: Happening | (() => Promise<Happening>);
+  happening: Happening | Promise<Happening>;
   answer: (reply: Reply<unknown>) => void;
 }
 
@@ -54,9 +56,9 @@ export function createRuntime(
   let wakeAt = Number.POSITIVE_INFINITY;
   let cancelWake = () => {};
 
-  function dispatch(prepare: Waiting['prepare']): Promise<Reply<unknown>> {
+  function dispatch(happening: Waiting['happening']): Promise<Reply<unknown>> {
     return new Promise((answer) => {
-      queue.push({ prepare, answer });
+      queue.push({ happening, answer });
       if (!running) void drain();
     });
   }
@@ -65,11 +67,8 @@ export function createRuntime(
     running = true;
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       try {
-        const { prepare, answer } = next;
-        const happening = typeof prepare === 'function' ? await prepare() : prepare;
-        const { changes, effects, reply } = await turn(happening);
-        // The answer and the effects leave in one go; nothing waits behind an acknowledgement.
-        answer(reply);
+        const { changes, effects, reply } = await turn(await next.happening);
+        next.answer(reply);
         for (const effect of effects) await shell.perform(effect);
         shell.changed(changes);
       } catch (error) {
@@ -95,6 +94,7 @@ export function createRuntime(
   async function commit(event: Event): Promise<Step> {
     const digest = event.type === 'token-presented' ? event.digest : null;
     const ids = concerned(state, event).filter((id) => state.executions.get(id)?.stored !== false);
+    await shell.seal(event);
     const { done } = await store.transact({ ids, digest }, (records) => {
       const found = records.find((record) => record.tokens.some((token) => token.digest === digest));
       const asked = digest === null ? event : ({ ...event, executionId: found?.id ?? null } as Event);
@@ -102,7 +102,7 @@ export function createRuntime(
       return { done, ...writesOf(done.changes) };
     });
     unsaved.clear();
-    if (!loaded) void dispatch(load);
+    if (!loaded) void dispatch(load());
     return done;
   }
 
@@ -189,7 +189,7 @@ export function createRuntime(
     }
   }
 
-  void dispatch(load).then(wake);
+  void dispatch(load()).then(wake);
   return { state, dispatch };
 }
 

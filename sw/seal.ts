@@ -1,55 +1,54 @@
 /**
  * Private values on their way into storage and out of it, and the keys of the executions that this worker has met.
  *
- * Kept: a key lives in memory only; documents bring it along with whatever needs it (I4).
+ * Kept: a key lives in memory only; documents bring it along with whatever needs it (I4). A value keeps its text in memory
+ * once it was read.
  */
 import type { ExecutionId, TokenDigest } from '../shared/ids.ts';
-import { type Sealed, seal, unseal } from '../shared/seal.ts';
-import type { Execution, Value } from './core/state.ts';
+import type { Value } from '../shared/protocol.ts';
+import { digestOf, type Sealed, seal, secretOf, unseal } from '../shared/seal.ts';
+import type { Execution } from './core/state.ts';
 
 export interface Keyring {
-  learn(executionId: ExecutionId, key: string): void;
+  learn(of: { executionId: ExecutionId; key: string }): void;
   forget(executionId: ExecutionId): void;
   /** `''` if nobody has brought it. */
   keyOf(executionId: ExecutionId): string;
-  /** A token was presented: should it turn out to be good, it opens its execution. */
-  offer(digest: TokenDigest, tokenSecret: string): void;
+  /** A token was presented: should it turn out to be good, it opens its execution. Resolves with its digest. */
+  offer(token: string): Promise<TokenDigest>;
   /** Learns the execution's key with a token of it that was offered. */
   openWithToken(execution: Execution): Promise<void>;
   /** Learns it with the secret of the caller's tab. */
   openWithTab(execution: Execution, tabSecret: string): Promise<void>;
-  /** The text of a value; `undefined` if nobody has brought the key. */
-  read(executionId: ExecutionId, value: Value): Promise<string | null | undefined>;
-}
-
-/** Text → a value that storage may keep. */
-export async function sealValue(text: string | null, key: string): Promise<Value> {
-  return { text, sealed: await seal(JSON.stringify(text), key) };
+  /** Seals every value in `data` that is not sealed yet: then it may be stored. */
+  sealAll(data: unknown): Promise<void>;
+  /** Gives every value in `data`, a part of the execution, its text back; without the key, `null`. */
+  openAll(executionId: ExecutionId, data: unknown): Promise<void>;
 }
 
 export function createKeyring(): Keyring {
   const keys = new Map<ExecutionId, string>();
   const offers = new Map<TokenDigest, string>();
+  const keyOf = (executionId: ExecutionId): string => keys.get(executionId) ?? '';
 
   async function open(
     executionId: ExecutionId,
     box: Sealed | null | undefined,
     secret: string,
   ): Promise<void> {
-    if (keys.has(executionId) || !box) return;
-    keys.set(executionId, await unseal(box, secret));
+    if (!keys.has(executionId) && box) keys.set(executionId, await unseal(box, secret));
   }
 
   return {
-    learn(executionId, key) {
-      if (key !== '') keys.set(executionId, key);
+    learn({ executionId, key }) {
+      if (key) keys.set(executionId, key);
     },
-    forget(executionId) {
-      keys.delete(executionId);
-    },
-    keyOf: (executionId) => keys.get(executionId) ?? '',
-    offer(digest, tokenSecret) {
-      offers.set(digest, tokenSecret);
+    forget: (executionId) => keys.delete(executionId),
+    keyOf,
+    async offer(token) {
+      const [digest, secret] = await Promise.all([digestOf(token), secretOf(token)]);
+      offers.set(digest, secret);
+      return digest;
     },
     async openWithToken(execution) {
       for (const { digest, key } of execution.tokens) {
@@ -59,11 +58,42 @@ export function createKeyring(): Keyring {
       }
     },
     openWithTab: (execution, tabSecret) => open(execution.id, execution.tabKey, tabSecret),
-    async read(executionId, { text, sealed }) {
-      if (text !== undefined) return text;
-      const key = keys.get(executionId);
-      if (key === undefined || sealed === undefined) return undefined;
-      return JSON.parse(await unseal(sealed, key)) as string | null;
+    async sealAll(data) {
+      for (const { value, executionId } of valuesIn(data)) {
+        const key = keyOf(executionId);
+        if (key && value.text !== undefined) value.sealed ??= await seal(JSON.stringify(value.text), key);
+      }
+    },
+    async openAll(executionId, data) {
+      const key = keyOf(executionId);
+      for (const { value } of valuesIn(data)) {
+        if (value.text !== undefined) continue;
+        value.text = key && value.sealed ? JSON.parse(await unseal(value.sealed, key)) : null;
+      }
     },
   };
+}
+
+/** Are all values in `data` readable as they are? */
+export function isOpen(data: unknown): boolean {
+  return [...valuesIn(data)].every(({ value }) => value.text !== undefined);
+}
+
+/** A copy for a document: of its values, nothing but the texts. */
+export function plainOf<T>(data: T): T;
+export function plainOf(data: unknown): unknown {
+  if (Array.isArray(data)) return data.map(plainOf);
+  if (typeof data !== 'object' || data === null) return data;
+  if ('text' in data || 'sealed' in data) return { text: (data as Value).text ?? null };
+  return Object.fromEntries(Object.entries(data).map(([name, member]) => [name, plainOf(member)]));
+}
+
+/** The values in a piece of plain data, each with the id of the execution that it stands in. */
+function* valuesIn(data: unknown, executionId = ''): Generator<{ value: Value; executionId: ExecutionId }> {
+  if (typeof data !== 'object' || data === null) return;
+  if ('text' in data || 'sealed' in data) yield { value: data as Value, executionId };
+  else {
+    const own = (data as { executionId?: ExecutionId }).executionId ?? executionId;
+    for (const member of Object.values(data)) yield* valuesIn(member, own);
+  }
 }

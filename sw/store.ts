@@ -8,7 +8,7 @@
 import { type DBSchema, type IDBPDatabase, type IDBPObjectStore, openDB } from 'idb';
 import type { ExecutionId, TokenDigest } from '../shared/ids.ts';
 import { type Clock, within } from './clock.ts';
-import type { Execution, Value } from './core/state.ts';
+import type { Execution } from './core/state.ts';
 
 export const DATABASE = 'webmcp-relay';
 /** Of the schema; apart from the protocol's. An upgrade keeps records. */
@@ -160,31 +160,19 @@ function withoutDigests(records: (Execution & { digests: TokenDigest[] })[]): Ex
   return records.map(({ digests: _, ...execution }) => execution);
 }
 
-/** What is written of an execution: everything but plain text. */
+/** What is written of an execution: everything but the plain text of its values. */
 export function recordOf(execution: Execution): Execution & { digests: TokenDigest[] } {
-  return {
-    ...execution,
-    input: sealedOnly(execution.input),
-    answer: execution.answer && sealedOnly(execution.answer),
-    outputs: execution.outputs.map(({ activationId, value }) => ({ activationId, value: sealedOnly(value) })),
-    activations: execution.activations.map((activation) => ({
-      ...activation,
-      held: activation.held && { ...activation.held, error: sealedOnly(activation.held.error) },
-    })),
-    settled: execution.settled && { ...execution.settled, ending: endingOf(execution) },
-    digests: execution.tokens.map(({ digest }) => digest),
-  };
+  return { ...withoutText(execution), digests: execution.tokens.map(({ digest }) => digest) };
 }
 
-function endingOf({ settled }: Execution): NonNullable<Execution['settled']>['ending'] {
-  const ending = settled?.ending ?? null;
-  if (ending === null) return null;
-  if (ending.type === 'result') return { ...ending, value: sealedOnly(ending.value) };
-  return { ...ending, detail: ending.detail && sealedOnly(ending.detail) };
-}
-
-function sealedOnly({ sealed }: Value): Value {
-  return sealed === undefined ? {} : { sealed };
+/** A copy without any member named `text`, at whatever depth: a value that is added later is covered too. */
+function withoutText<T>(data: T): T;
+function withoutText(data: unknown): unknown {
+  if (Array.isArray(data)) return data.map(withoutText);
+  // Bytes are not plain objects, and stay as they are.
+  if (data === null || Object.getPrototypeOf(data) !== Object.prototype) return data;
+  const members = Object.entries(data as object).filter(([name]) => name !== 'text');
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutText(member)]));
 }
 
 function isConnectionLoss(error: unknown): boolean {

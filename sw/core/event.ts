@@ -5,7 +5,7 @@
 import type { Bounds } from '../../shared/bounds.ts';
 import type { ErrorRecord } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, ExecutionId, GroupId, TabId, TokenDigest } from '../../shared/ids.ts';
-import type { Announcement, Call, DocumentFacts, LostCall, Reply } from '../../shared/protocol.ts';
+import type { Announcement, Call, DocumentFacts, End, LostCall, Reply } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { ConnectedDocument, Ending, Execution, Value } from './state.ts';
@@ -13,7 +13,7 @@ import type { ConnectedDocument, Ending, Execution, Value } from './state.ts';
 export type Event = { now: number } & Happening;
 
 export type Happening =
-  | { type: 'document-connected'; facts: DocumentFacts; clientId: string; announcement: AnnouncedState }
+  | { type: 'document-connected'; facts: DocumentFacts; clientId: string; announcement: Announcement }
   /** It said goodbye. */
   | { type: 'document-left'; documentId: DocumentId; lostCalls: LostCall[] }
   /** It is gone, without a word. */
@@ -38,22 +38,12 @@ export type Happening =
       activationId: ActivationId;
       refused: ErrorRecord | null;
     }
-  | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: SealedEnd }
+  | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: End }
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
   | { type: 'outcomes-collected'; documentId: DocumentId; tabId: TabId }
   | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
   | { type: 'records-loaded'; records: Execution[] }
   | { type: 'time-passed' };
-
-/** An announcement whose ends are sealed where they will be stored. */
-export interface AnnouncedState extends Omit<Announcement, 'activations'> {
-  activations: (Omit<Announcement['activations'][number], 'end'> & { end: SealedEnd | null })[];
-}
-
-export type SealedEnd =
-  | { type: 'returned'; value: Value }
-  /** `error` is an ErrorRecord as JSON; its reason stands beside it. */
-  | { type: 'threw'; error: Value; reason: ErrorRecord['reason']; leaving: boolean };
 
 export interface SealedGrant {
   activationId: ActivationId;
@@ -109,3 +99,6 @@ export interface Turn {
   readonly bounds: Readonly<Bounds>;
   effects: Effect[];
 }
+
+export type AnnouncedState = Announcement;
+export type SealedEnd = End;

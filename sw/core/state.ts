@@ -16,7 +16,7 @@ import type {
   TabId,
   TokenDigest,
 } from '../../shared/ids.ts';
-import type { DocumentFacts } from '../../shared/protocol.ts';
+import type { DocumentFacts, Ending, Output, Value } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 
@@ -33,12 +33,6 @@ export interface ConnectedDocument extends DocumentFacts {
   /** The browser's id of it, for `clients.get`. */
   clientId: string;
   tools: ToolDefinition[];
-}
-
-/** A text that is private. In memory it has `text`; in the database only `sealed`. */
-export interface Value {
-  text?: string | null;
-  sealed?: Sealed;
 }
 
 export type ActivationState =
@@ -93,11 +87,6 @@ export interface Token {
   deadline: number | null;
 }
 
-export type Ending =
-  | { type: 'result'; value: Value }
-  /** `detail` is an ErrorRecord as JSON where a tool's own error is part of it. */
-  | { type: 'failed'; reason: Reason; started: boolean; detail: Value | null };
-
 export interface Settlement {
   /** `null` once delivered: what is left is how its tokens ended. */
   ending: Ending | null;
@@ -128,7 +117,7 @@ export interface Execution {
   /** In the order in which they were asked for. */
   activations: Activation[];
   tokens: Token[];
-  outputs: { activationId: ActivationId; value: Value }[];
+  outputs: Output[];
   /** The latest answer. */
   answer: Value | null;
   settled: Settlement | null;
@@ -144,3 +133,5 @@ export function draftOf(execution: Execution): Execution {
     settled: execution.settled && { ...execution.settled },
   };
 }
+
+export type { Ending, Value };
