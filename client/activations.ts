@@ -9,6 +9,7 @@ import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ActivationId, ExecutionId } from '../shared/ids.ts';
 import type { AnnouncedActivation, Call, End, EndReport, Grant, Reply } from '../shared/protocol.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
+import type { Lifetime } from './lifetime.ts';
 import { nextTask } from './task.ts';
 import { resultText } from './values.ts';
 import type { LocalCaller } from './window-tree.ts';
@@ -40,8 +41,7 @@ interface ActivationHere extends ActivationOrder {
 /** What activations need of the document around them. */
 export interface ActivationSurroundings {
   sizes: Sizes;
-  isLeaving(): boolean;
-  isActive(): boolean;
+  lifetime: Lifetime;
   fire(type: 'toolactivated' | 'toolcancel', toolName: string): void;
   /** Makes a continuation token and has it stored; resolves with it. */
   requestToken(
@@ -99,25 +99,26 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
     activation.state = 'running';
     surroundings.fire('toolactivated', activation.toolName);
     const { signal } = activation.controller;
+    const departures = surroundings.lifetime.departures();
     const invocation = new ModelContextToolInvocation((lifetime) => requestToken(activation, lifetime));
     let end: End;
     try {
       const value = await callback(JSON.parse(activation.input), { signal, invocation });
-      end = endOf(resultText(value, surroundings.sizes.value));
+      end = endOf(resultText(value, surroundings.sizes.value), departures);
     } catch (thrown) {
       console.warn(`webmcp-relay: the tool ${activation.toolName} threw`, thrown);
-      end = threw({ ...failure('tool-failed', true), cause: causeOf(thrown) });
+      end = threw({ ...failure('tool-failed', true), cause: causeOf(thrown) }, departures);
     }
     // Whether it gave an answer or an output is known once its requests are answered.
     while (activation.requests.size > 0) await Promise.allSettled(activation.requests);
     finish(activation, end);
   }
 
-  function endOf(result: ReturnType<typeof resultText>): End {
-    return 'error' in result ? threw(result.error) : { type: 'returned', value: result };
+  function endOf(result: ReturnType<typeof resultText>, departures: number): End {
+    return 'error' in result ? threw(result.error, departures) : { type: 'returned', value: result };
   }
 
-  function threw(error: ErrorRecord): End {
+  function threw(error: ErrorRecord, departures: number): End {
     const { reason } = error;
     return {
       type: 'threw',
@@ -152,7 +153,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
   }
 
   async function requestToken(activation: ActivationHere, lifetime: number): Promise<Reply<string>> {
-    if (activation.state !== 'running' || !surroundings.isActive()) {
+    if (activation.state !== 'running' || !surroundings.lifetime.isActive()) {
       return { ok: false, error: failure('not-running', true) };
     }
     const { id, executionId, call, key, stored, caller } = activation;

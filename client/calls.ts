@@ -197,7 +197,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
       outputs,
       outcome: open(call, null, { signal: abort.signal, onoutput: receive }),
       onoutput: null,
-      cancel: () => abort.abort(),
+      cancel: () => abort.abort(relayError({ ...failure('aborted', true), executionId: call.executionId })),
     };
     function receive(text: string | null): void {
       outputs.push(text);

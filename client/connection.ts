@@ -159,7 +159,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
 
   function perform({ method, argument, answer }: Unacknowledged, { coordinator }: Link): void {
     (coordinator[method](argument as never) as Promise<Reply<never>>).then(answer, (thrown) =>
-      answer({ ok: false, error: failure('version-mismatch', true, String(thrown)) }),
+      answer({ ok: false, error: failure('version-mismatch', method === 'execute', String(thrown)) }),
     );
   }
 
@@ -238,7 +238,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
     return new Promise((resolve) => {
       const bound = bounds.connecting + bounds.storage + bounds.acknowledging;
-      const late: Reply<never> = { ok: false, error: failure('worker-unavailable', true) };
+      const late: Reply<never> = { ok: false, error: failure('worker-unavailable', method === 'execute') };
       const timer = patient ? undefined : setTimeout(answer, bound, late);
       const entry = { method, argument, answer };
       function answer(reply: Reply<never>): void {
@@ -262,7 +262,9 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     attempt = undefined;
     drop();
     move('closed');
-    for (const { answer } of [...outbox]) answer({ ok: false, error: failure('navigated', true) });
+    for (const { method, answer } of [...outbox]) {
+      answer({ ok: false, error: failure('navigated', method === 'execute') });
+    }
   }
 
   function start(): void {

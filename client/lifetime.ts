@@ -6,7 +6,13 @@
  * that then waits for its own bound.
  */
 export interface Lifetime {
-  isLeaving(): boolean;
+  /** How often it has set out to leave. */
+  departures(): number;
+  /**
+   * Is it leaving, by a departure that came after the first `departures`? What began after a departure did not cause it, and
+   * not every navigation that brings no document (a 204, a download) says so.
+   */
+  isLeaving(departures: number): boolean;
   /** Is it the active document of its window, and shown as such? */
   isActive(): boolean;
   /** Resolves at once, or when a prerendered document is activated. */
@@ -35,7 +41,13 @@ interface NavigateEventLike extends Event {
 
 export function watchLifetime(listener: LifetimeListener): Lifetime {
   let leaving = false;
+  let departures = 0;
   let gone = false;
+
+  function depart(): void {
+    leaving = true;
+    departures += 1;
+  }
 
   function stay(): void {
     if (!leaving || gone) return;
@@ -45,13 +57,11 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
 
   const { navigation } = window as { navigation?: NavigationLike };
   if (navigation === undefined) {
-    addEventListener('beforeunload', () => {
-      leaving = true;
-    });
+    addEventListener('beforeunload', depart);
   } else {
     navigation.addEventListener('navigate', (event) => {
       const { destination, downloadRequest, hashChange } = event as NavigateEventLike;
-      if (!destination.sameDocument && !hashChange && downloadRequest === null) leaving = true;
+      if (!destination.sameDocument && !hashChange && downloadRequest === null) depart();
     });
     // An intercepted navigation succeeds in this document; one that was stopped, or brought no document, fails here.
     navigation.addEventListener('navigatesuccess', stay);
@@ -68,7 +78,8 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     listener.returned();
   });
   return {
-    isLeaving: () => leaving,
+    departures: () => departures,
+    isLeaving: (before) => leaving && departures > before,
     isActive: () => !gone && isFullyActive(),
     activated: whenActivated(),
   };

@@ -4,7 +4,7 @@
  *
  * Owns: the wiring, and nothing that has a rule of its own.
  */
-import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
+import { BOUNDS, type Bounds, isLonger, SIZES, type Sizes } from '../shared/bounds.ts';
 import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
 import { freshId, freshSecret } from '../shared/ids.ts';
 import {
@@ -31,6 +31,7 @@ import { watchLifetime } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
 import { nextTask } from './task.ts';
 import { createTools, type ModelContextTool } from './tools.ts';
+import { tooLarge } from './values.ts';
 import { type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
@@ -94,8 +95,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   const activations = createActivations({
     sizes,
-    isLeaving: lifetime.isLeaving,
-    isActive: lifetime.isActive,
+    lifetime,
     fire,
     requestToken,
     reportEnd: (report) => connection.send('reportEnd', report),
@@ -278,6 +278,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     },
     async execute(target, input, { keepalive, ...callOptions }) {
       const { documentId, registrationId, toolName, neighbour: within } = target;
+      if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', input, sizes.value));
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
       const tabKey = keepalive && within === null ? await seal(key, identity.current.tabSecret) : null;
