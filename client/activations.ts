@@ -124,7 +124,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
       type: 'threw',
       error: { text: JSON.stringify(error) },
       reason,
-      leaving: surroundings.isLeaving(),
+      leaving: surroundings.lifetime.isLeaving(departures),
     };
   }
 
