@@ -77,7 +77,8 @@ export function isActive(activation: Activation): boolean {
   return activation.state === 'commanded' || activation.state === 'running';
 }
 
-function isOpen(activation: Activation): boolean {
+/** Is it not over, or has it not begun yet? */
+export function isOpen(activation: Activation): boolean {
   return isActive(activation) || activation.state === 'waiting';
 }
 
@@ -140,13 +141,17 @@ export function beginActivation(activation: Activation, now: number): void {
   moveActivation(activation, 'begin');
 }
 
-/** The document refuses to begin it: for good, or because it read the command too late. */
+/** The document refuses to begin it: for good, or because it read the command too late, or because it has begun it before. */
 export function refuseActivation(
   execution: Execution,
   activation: Activation,
   refusal: ErrorRecord,
   turn: Turn,
 ): void {
+  if (refusal.started) {
+    loseActivation(execution, activation, 'navigated', activation.heardAt, turn);
+    return;
+  }
   if (!moveActivation(activation, 'withdraw')) return;
   activation.mayHaveBegun = false;
   if (activation.resumes === null) {
@@ -239,12 +244,17 @@ export function loseActivation(
 export function loseCaller(execution: Execution, reason: 'navigated' | 'document-lost', turn: Turn): void {
   const latest = execution.activations.findLast(({ state }) => state !== 'waiting' && state !== 'withdrawn');
   const continues = execution.tokens.some(isOutstanding) || execution.activations.some(awaitsTurn);
-  execution.callerDocumentId = null;
-  execution.callerClientId = null;
+  dropCaller(execution);
   if (execution.settled !== null || execution.keepalive) return;
   if (continues && latest?.tabId === execution.callerTabId) return;
   settle(execution, failed(reason, hasStarted(execution)), turn);
   if (execution.settled !== null) (execution as Settled).settled.keepUntil = turn.now + REMAINS_KEPT;
+}
+
+/** Nobody awaits it: whoever collects it is its next caller. */
+export function dropCaller(execution: Execution): void {
+  execution.callerDocumentId = null;
+  execution.callerClientId = null;
 }
 
 type Settled = Execution & { settled: NonNullable<Execution['settled']> };
@@ -276,17 +286,12 @@ export function settle(execution: Execution, ending: Ending, turn: Turn): void {
   };
   for (const activation of execution.activations) {
     const { documentId, id: activationId } = activation;
+    const mayWait = activation.state === 'waiting' || activation.state === 'commanded';
     if (moveActivation(activation, 'lose')) {
       turn.effects.push({ type: 'abort', documentId, activationId });
-    } else if (moveActivation(activation, 'withdraw')) {
-      if (activation.resumes !== null) {
-        turn.effects.push({
-          type: 'withdraw',
-          documentId,
-          activationId,
-          error: failure('token-void', false),
-        });
-      }
+    } else moveActivation(activation, 'withdraw');
+    if (mayWait && activation.resumes !== null) {
+      turn.effects.push({ type: 'withdraw', documentId, activationId, error: failure('token-void', false) });
     }
   }
   for (const token of execution.tokens) moveToken(token, 'void');
@@ -327,10 +332,11 @@ export function isForgotten(execution: Execution, now: number): boolean {
   return execution.settled?.delivered === true && now >= remainsUntil(execution);
 }
 
-function remainsUntil(execution: Execution): number {
-  if (execution.tokens.length === 0) return 0;
-  const settledAt = execution.settled?.at ?? 0;
-  const deadlines = execution.tokens.map((token) => token.deadline ?? settledAt + token.lifetime);
+/** A token may yet be presented, and a callback that was aborted may yet ask for one. */
+function remainsUntil({ tokens, activations, settled }: Execution): number {
+  if (tokens.length === 0 && !activations.some(({ state }) => state === 'lost')) return 0;
+  const settledAt = settled?.at ?? 0;
+  const deadlines = tokens.map((token) => token.deadline ?? settledAt + token.lifetime);
   return Math.max(settledAt, ...deadlines) + REMAINS_KEPT;
 }
 

@@ -5,19 +5,22 @@
  * Kept: I3, an activation that may have begun is commanded again only under its old id, and its document drops what it has
  * seen; I4, whatever the worker forgot is rebuilt from here or from storage.
  */
-import { failure } from '../../shared/errors.ts';
+import { failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId } from '../../shared/ids.ts';
-import type { AnnouncedCall, AnnouncedResumption } from '../../shared/protocol.ts';
+import type { AnnouncedCall } from '../../shared/protocol.ts';
 import type { AnnouncedState, Turn } from './event.ts';
 import {
   beginActivation,
+  cancelExecution,
   command,
   createActivation,
   createExecution,
   deliverOutcome,
   deliverOutput,
+  dropCaller,
   endActivation,
   isActive,
+  isOpen,
   loseActivation,
 } from './execution.ts';
 import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
@@ -38,19 +41,21 @@ export function rebuild(
   executionId: string,
   announcement: AnnouncedState,
   state: State,
-  now: number,
+  turn: Turn,
 ): Execution | undefined {
-  const announced =
-    announcement.calls.find(({ call, stored }) => call.executionId === executionId && !stored) ??
-    announcement.activations.find(
-      (activation) => activation.executionId === executionId && !activation.stored,
-    );
-  if (!announced?.call) return undefined;
-  const { call } = announced;
-  const execution = createExecution(call, state.documents.get(call.callerDocumentId), { text: call.input });
+  const awaited = announcement.calls.find(({ call }) => call.executionId === executionId);
+  const runs = announcement.activations.find(
+    (activation) => activation.executionId === executionId && !activation.stored,
+  );
+  const call = awaited?.stored === false ? awaited.call : runs?.call;
+  if (!call) return undefined;
+  const caller = state.documents.get(call.callerDocumentId);
+  const execution = createExecution(call, caller, { text: call.input });
   const target = state.documents.get(call.documentId);
-  const activation = createActivation(execution.id, call.documentId, target, now);
-  execution.activations.push({ ...activation, mayHaveBegun: true });
+  const activation = createActivation(execution.id, call.documentId, target, turn.now);
+  const activity = runs === undefined ? 'waiting' : 'running';
+  execution.activations.push({ ...activation, state: activity, mayHaveBegun: true });
+  if (caller !== undefined && awaited === undefined) disown(execution, turn);
   return execution;
 }
 
@@ -64,7 +69,7 @@ export function reconcile(
   const { documentId } = document;
   const call = announcement.calls.find((announced) => announced.call.executionId === execution.id);
   if (call !== undefined) reclaim(execution, document, turn);
-  else if (execution.callerDocumentId === documentId) tellCaller(execution, turn);
+  else if (execution.callerDocumentId === documentId) disown(execution, turn);
   for (const activation of execution.activations) {
     if (activation.documentId !== documentId) continue;
     activation.clientId = document.clientId;
@@ -72,6 +77,16 @@ export function reconcile(
     const announced = announcement.activations.find(({ activationId }) => activationId === activation.id);
     reconcileActivation(execution, activation, announced, turn);
   }
+  for (const { activationId, executionId } of announcement.resumptions) {
+    if (executionId !== execution.id) continue;
+    const activation = execution.activations.find(({ id }) => id === activationId);
+    if (activation === undefined || !isOpen(activation))
+      withdraw(documentId, activationId, 'token-void', turn);
+  }
+}
+
+function withdraw(documentId: DocumentId, activationId: string, reason: Reason, turn: Turn): void {
+  turn.effects.push({ type: 'withdraw', documentId, activationId, error: failure(reason, false) });
 }
 
 function reconcileActivation(
@@ -81,13 +96,8 @@ function reconcileActivation(
   turn: Turn,
 ): void {
   if (announced !== undefined) {
-    const { documentId, id: activationId } = activation;
     if (execution.settled !== null) {
-      const over = { documentId, activationId };
-      turn.effects.push(
-        { type: 'abort', ...over },
-        { type: 'release', documentId, activationIds: [activationId] },
-      );
+      dismiss(activation.documentId, activation.id, turn);
       return;
     }
     beginActivation(activation, turn.now);
@@ -100,16 +110,35 @@ function reconcileActivation(
   }
 }
 
+/** Nobody awaits what the activation may still give. */
+function dismiss(documentId: DocumentId, activationId: string, turn: Turn): void {
+  turn.effects.push(
+    { type: 'abort', documentId, activationId },
+    { type: 'release', documentId, activationIds: [activationId] },
+  );
+}
+
 /** The document says that it awaits the outcome. */
-function reclaim(execution: Execution, document: ConnectedDocument, turn: Turn): void {
+export function reclaim(execution: Execution, document: ConnectedDocument, turn: Turn): void {
   const { documentId } = document;
   execution.callerDocumentId ??= execution.settled?.delivered ? null : documentId;
   if (execution.callerDocumentId !== documentId || execution.settled?.delivered) {
-    turn.effects.push(navigatedAway(documentId, execution.id));
+    tellNavigated(documentId, execution.id, turn);
     return;
   }
   execution.callerClientId = document.clientId;
   tellCaller(execution, turn);
+}
+
+/**
+ * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so while a stored one is open (it may
+ * not know yet that it has collected it), nor within a tab, where a caller knows nothing of the worker before there is a token.
+ */
+function disown(execution: Execution, turn: Turn): void {
+  const isWithinTab = execution.activations.some(({ tabId }) => tabId === execution.callerTabId);
+  if (execution.settled === null && (execution.stored || isWithinTab)) return;
+  dropCaller(execution);
+  if (execution.settled === null && !execution.keepalive) cancelExecution(execution, turn);
 }
 
 /** Whatever the caller may have missed; it drops what it has seen (I2). */
@@ -120,9 +149,10 @@ function tellCaller(execution: Execution, turn: Turn): void {
   deliverOutcome(execution, turn);
 }
 
-function navigatedAway(documentId: DocumentId, executionId: string): Turn['effects'][number] {
+/** The outcome is not for this document, or not to be had any more. */
+export function tellNavigated(documentId: DocumentId, executionId: string, turn: Turn): void {
   const ending = { type: 'failed', reason: 'navigated', started: true, detail: null } as const;
-  return { type: 'settle', documentId, executionId, ending };
+  turn.effects.push({ type: 'settle', documentId, executionId, ending });
 }
 
 /** What is told to a document that awaits an execution, or holds a part of one, that nobody knows any more. */
@@ -134,10 +164,11 @@ export function forgotten(
 ): void {
   const isOfIt = (announced: { executionId: string }) => announced.executionId === executionId;
   const awaits = ({ call }: AnnouncedCall) => call.executionId === executionId;
-  if (announcement.calls.some(awaits)) turn.effects.push(navigatedAway(documentId, executionId));
-  const activationIds = announcement.activations.filter(isOfIt).map(({ activationId }) => activationId);
-  if (activationIds.length > 0) turn.effects.push({ type: 'release', documentId, activationIds });
-  announcement.resumptions.filter(isOfIt).forEach(({ activationId }: AnnouncedResumption) => {
-    turn.effects.push({ type: 'withdraw', documentId, activationId, error: failure('token-unknown', false) });
-  });
+  if (announcement.calls.some(awaits)) tellNavigated(documentId, executionId, turn);
+  for (const { activationId } of announcement.activations.filter(isOfIt)) {
+    dismiss(documentId, activationId, turn);
+  }
+  for (const { activationId } of announcement.resumptions.filter(isOfIt)) {
+    withdraw(documentId, activationId, 'token-unknown', turn);
+  }
 }

@@ -14,7 +14,6 @@ import {
   cancelExecution,
   createActivation,
   createExecution,
-  deliverOutcome,
   endActivation,
   isForgotten,
   loseActivation,
@@ -25,7 +24,7 @@ import {
   reportHeld,
   settle,
 } from './execution.ts';
-import { announcedIds, forgotten, rebuild, reconcile, tellCaller } from './recover.ts';
+import { announcedIds, forgotten, rebuild, reclaim, reconcile, tellNavigated } from './recover.ts';
 import { grantToken, redeemToken } from './redemption.ts';
 import { type ConnectedDocument, draftOf, type Execution, type State, type Token } from './state.ts';
 
@@ -139,9 +138,7 @@ export function step(state: State, event: Event): Step {
       collect(work, event);
       break;
     case 'outcomes-awaited':
-      each(work, event.executionIds, (execution) => {
-        if (execution.callerDocumentId === event.documentId) tellCaller(execution, work);
-      });
+      awaitOutcomes(work, event);
       break;
     case 'records-loaded':
       load(work, event);
@@ -203,7 +200,7 @@ function connect(work: Work, event: EventOf<'document-connected'>): void {
   const state = { ...work.state, documents: work.documents };
   for (const id of concerned(work.state, event)) {
     const known = work.state.executions.get(id);
-    const execution = known === undefined ? rebuild(id, announcement, state, work.now) : draftOf(known);
+    const execution = known === undefined ? rebuild(id, announcement, state, work) : draftOf(known);
     if (execution === undefined) forgotten(document.documentId, id, announcement, work);
     else
       finish(work, execution, () => {
@@ -360,9 +357,17 @@ function collect(work: Work, event: EventOf<'outcomes-collected'>): void {
   each(work, ids, (execution) => {
     execution.callerDocumentId = documentId;
     execution.callerClientId = document.clientId;
-    deliverOutcome(execution, work);
   });
   work.reply = { ok: true, value: ids };
+}
+
+/** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */
+function awaitOutcomes(work: Work, { documentId, executionIds }: EventOf<'outcomes-awaited'>): void {
+  const document = work.documents.get(documentId);
+  for (const id of executionIds) {
+    if (document === undefined || !work.state.executions.has(id)) tellNavigated(documentId, id, work);
+    else each(work, [id], (execution) => reclaim(execution, document, work));
+  }
 }
 
 /** Has it something to do by now? A deadline farther away than a whole lifetime is one that the clock jumped back from. */

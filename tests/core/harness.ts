@@ -150,7 +150,7 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
       documents = new Map();
       executions = new Map();
       summoned.clear();
-      for (const page of pages.values()) page.disconnected();
+      for (const page of pages.values()) page.losesPort();
       world.happens({
         type: 'records-loaded',
         records: [...storage.values()].map((record) => structuredClone(record)),
@@ -262,7 +262,7 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
     if (old?.settled && old.settled.as !== settled?.as) expect.fail(`I6: ${id} settled twice`);
     if (settled === null) return;
     const running = execution.activations.filter(({ state }) =>
-      ['waiting', 'commanded', 'running', 'held'].includes(state),
+      ['waiting', 'commanded', 'running'].includes(state),
     );
     if (running.length > 0) expect.fail(`${id} is settled, ${running[0]?.id} is ${running[0]?.state}`);
     const outstanding = execution.tokens.filter(({ state }) => state === 'outstanding');

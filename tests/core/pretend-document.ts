@@ -2,11 +2,11 @@
  * A pretend document: a page's half of the protocol, as far as the core can tell it from a real one.
  *
  * It remembers the activations it has seen and drops repeated commands (I2), retains ends until they are released, announces
- * all that it holds when it connects, and keeps what it was not answered to send it again. It counts what the tests assert:
- * how often each callback began, what each caller was told.
+ * all that it holds when it connects, and keeps what it was not answered to send it again. A call within its tab meets the
+ * worker only once a token is asked for. It counts what the tests assert: how often each callback began, what each caller
+ * was told.
  */
-import type { ErrorRecord, Reason } from '../../shared/errors.ts';
-import { failure } from '../../shared/errors.ts';
+import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { Call, DocumentFacts, Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { AnnouncedState, Effect, Happening, SealedEnd } from '../../sw/core/event.ts';
@@ -17,7 +17,7 @@ export interface Surroundings {
   readonly now: number;
   /** In an automatic world messages travel at once; otherwise the test moves them. */
   readonly automatic: boolean;
-  /** `null`: the worker died before it could answer. What it tells documents is on its way, and arrives by {@link travel}. */
+  /** `null`: the worker died before it could answer. What it tells documents arrives by {@link travel}. */
   dispatch(happening: Happening, options?: { crash?: boolean }): Reply<unknown> | null;
   travel(): void;
   freshId(kind: string): string;
@@ -32,33 +32,54 @@ interface Run {
   readonly activationId: string;
   readonly executionId: string;
   readonly call: Call | null;
-  /** Of this tab, and not granted a token yet: the worker has never heard of it. */
-  local: boolean;
+  /** `null` where the worker commanded it. */
+  readonly caller: CallerInTab | null;
+  /** Does the page know that it was granted a token? */
   stored: boolean;
-  granted: boolean;
+  /** Requests for a token that are not answered. */
+  requests: number;
+  /** `ending`: it returned or threw, and its requests are not answered. `over`: aborted, released, or its page left. */
+  state: 'running' | 'ending' | 'ended' | 'over';
   end: SealedEnd | null;
   aborted: boolean;
-  /** Its document went away while it ran. */
-  over: boolean;
-  released: boolean;
 }
 
+/** How a callback reaches a caller of its own tab, without the worker. */
+interface CallerInTab {
+  asked(): void;
+  stored(): void;
+  ended(end: SealedEnd): void;
+  /** Its document is gone. */
+  lost(): void;
+}
+
+interface TargetInTab extends DocumentFacts {
+  runsFor(call: Call, caller: CallerInTab): void;
+  drops(activationId: string): void;
+}
+
+/** A call, or what was collected. */
 interface Awaited {
   readonly call: Call;
-  local: boolean;
-  stored: boolean;
+  readonly target: TargetInTab | null;
+  /** What the worker knows of it: nothing, perhaps something, the call, all of it. */
+  known: 'no' | 'maybe' | 'sent' | 'stored';
   readonly outputs: Map<string, string | null | undefined>;
   outcome: string | null;
+  /** What the worker said first. */
+  told: string | null;
 }
 
-/** A request on its way to the worker. */
-interface Request {
+/** A message on its way to the worker. */
+interface Message {
   readonly happening: Happening;
   readonly replied: (reply: Reply<unknown>) => void;
-  /** An acknowledgement dies with its connection; a command is sent again. */
+  /** An acknowledgement dies with its connection; anything else is sent again. */
   readonly acknowledges: boolean;
 }
 
+/** What a document is told of an execution that is not its own, or not to be had any more. */
+const NAVIGATED = 'failed: navigated, started';
 const ABORTED = 'aborted by the caller';
 
 export type PretendDocument = ReturnType<typeof createDocument>;
@@ -68,13 +89,13 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
   const runs = new Map<string, Run>();
   const awaited = new Map<string, Awaited>();
   const resumptions = new Map<string, { executionId: string; token: string }>();
+  /** Redemptions that are not answered. */
   const redemptions = new Set<string>();
-  const collected = new Set<string>();
   const withdrawn: string[] = [];
   const contradictions: string[] = [];
   const inbox: DocumentEffect[] = [];
-  const outbox: Request[] = [];
-  const sent: Request[] = [];
+  const outbox: Message[] = [];
+  const sent: Message[] = [];
   let refusal: Reason | null = null;
   let frozen = false;
 
@@ -86,59 +107,67 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     reachesWorker: false,
     /** Between `pagehide` and `pageshow`, or gone with it. */
     left: false,
-    /** Destroyed for good; a document that merely left may return from the back/forward cache. */
+    /** Gone for good; a document that merely left may return from the back/forward cache. */
     destroyed: false,
     runs,
     awaited,
-    resumptions,
-    collected,
-    withdrawn,
-    /** Outcomes that it was told beside another one for the same execution. */
-    contradictions,
     inbox,
     outbox,
     sent,
+    /** Accepted resumptions that it was told to forget. */
+    withdrawn,
+    /** Outcomes that it was told beside another one for the same execution. */
+    contradictions,
 
     // What a caller does.
 
     /** `executeTool()`, by way of the worker. Answers with the execution's id. */
     calls(target: DocumentFacts, options: Partial<Call> = {}): string {
       const call = callTo(target, options);
-      awaited.set(call.executionId, {
-        call,
-        local: false,
-        stored: false,
-        outputs: new Map(),
-        outcome: null,
-      });
+      const waiting = awaits(call, null, 'sent');
       post({ type: 'execution-requested', documentId, call }, (reply) => {
-        const waiting = awaited.get(call.executionId);
-        if (!reply.ok && waiting) waiting.outcome ??= `failed: ${reply.error.reason}, not started`;
+        if (!reply.ok) waiting.outcome ??= `failed: ${reply.error.reason}, not started`;
       });
       return call.executionId;
     },
-    /** `executeTool()` of a tool of the same tab: the worker hears of it once it is granted a token. */
-    callsInTab(
-      target: DocumentFacts & { runsLocally(call: Call): void },
-      options: Partial<Call> = {},
-    ): string {
+    /** `executeTool()` of a tool of the same tab. */
+    callsInTab(target: TargetInTab, options: Partial<Call> = {}): string {
       const call = callTo(target, options);
-      awaited.set(call.executionId, { call, local: true, stored: false, outputs: new Map(), outcome: null });
-      target.runsLocally(call);
+      const waiting = awaits(call, target, 'no');
+      target.runsFor(call, {
+        asked() {
+          if (waiting.known === 'no') waiting.known = 'maybe';
+        },
+        stored() {
+          waiting.known = 'stored';
+          if (waiting.outcome !== null) post({ type: 'cancel-requested', executionId: call.executionId });
+        },
+        ended(end) {
+          waiting.outcome ??= endInWords(end);
+        },
+        lost() {
+          if (waiting.known === 'no') waiting.outcome ??= NAVIGATED;
+          else if (waiting.known === 'maybe') waiting.known = 'stored';
+          if (waiting.outcome === null && self.connected && !self.destroyed) self.connects();
+        },
+      });
       return call.executionId;
     },
     /** The signal of the call aborts. */
     cancels(executionId: string): void {
       const waiting = awaited.get(executionId);
-      if (waiting) waiting.outcome ??= ABORTED;
-      post({ type: 'cancel-requested', executionId });
+      if (waiting === undefined || waiting.outcome !== null) return;
+      waiting.outcome = ABORTED;
+      waiting.target?.drops(executionId);
+      if (waiting.known !== 'no') post({ type: 'cancel-requested', executionId });
     },
-    /** `getPendingExecutions()`. Answers with their ids. */
+    /** `getPendingExecutions()`. Answers with the ids, once the worker has. */
     collects(): string[] {
-      let ids: string[] = [];
+      const ids: string[] = [];
       post({ type: 'outcomes-collected', documentId, tabId: facts.tabId }, (reply) => {
-        if (reply.ok) ids = reply.value as string[];
-        for (const id of ids) adopt(id);
+        if (reply.ok) ids.push(...(reply.value as string[]));
+        for (const id of ids) if (!isAwaited(id)) awaits(callTo(facts, { executionId: id }), null, 'stored');
+        post({ type: 'outcomes-awaited', documentId, executionIds: ids });
       });
       return ids;
     },
@@ -148,8 +177,8 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
 
     // What a callback does.
 
-    runsLocally(call: Call): void {
-      begin({ activationId: call.executionId, executionId: call.executionId, call, local: true });
+    runsFor(call: Call, caller: CallerInTab): void {
+      begin({ activationId: call.executionId, executionId: call.executionId, call, caller });
     },
     returns(activationId: string, text: string | null = 'done'): void {
       end(activationId, returned(text));
@@ -157,31 +186,30 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     throws(activationId: string, { leaving = false, message = 'it broke' } = {}): void {
       end(activationId, threw(message, { leaving }));
     },
-    /** `requestToken()`. Answers as the worker does, or `undefined` while it has not. */
-    requestsToken(
-      activationId: string,
-      { digest = world.freshId('token'), lifetime = 60_000 } = {},
-    ): { digest: string; reply: Reply<unknown> | undefined } {
+    /** `requestToken()`. The reply comes with the worker's. */
+    requestsToken(activationId: string, { digest = world.freshId('token'), lifetime = 60_000 } = {}) {
       const result: { digest: string; reply: Reply<unknown> | undefined } = { digest, reply: undefined };
       const run = runs.get(activationId);
-      const { executionId = activationId, call = null } = run ?? {};
-      const input = call === null ? null : aValue(call.input);
+      if (run === undefined) throw new Error(`${activationId} never ran in ${documentId}`);
+      const { executionId } = run;
+      const call = run.stored ? null : run.call;
+      const input = call && aValue(call.input);
       const grant = { activationId, executionId, call, input, digest, key: boxOf('key'), lifetime };
+      run.requests += 1;
+      run.caller?.asked();
       post({ type: 'token-requested', documentId, grant }, (reply) => {
         result.reply = reply;
-        if (!reply.ok || run === undefined) return;
-        run.granted = true;
-        run.stored = true;
-        run.local = false;
+        run.requests -= 1;
+        if (reply.ok) {
+          run.stored = true;
+          run.caller?.stored();
+        }
+        finish(run);
       });
       return result;
     },
     /** `resumeTool()`. */
-    redeems(
-      digest: string,
-      executionId: string | null,
-      activationId = world.freshId('activation'),
-    ): { activationId: string; reply: Reply<unknown> | undefined } {
+    redeems(digest: string, executionId: string | null, activationId = world.freshId('activation')) {
       const result: { activationId: string; reply: Reply<unknown> | undefined } = {
         activationId,
         reply: undefined,
@@ -189,12 +217,18 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       redemptions.add(activationId);
       post({ type: 'token-presented', documentId, activationId, digest, executionId }, (reply) => {
         result.reply = reply;
-        const accepted = reply.ok && executionId !== null && !runs.has(activationId);
-        if (accepted && redemptions.has(activationId))
+        const waits = redemptions.delete(activationId) && !runs.has(activationId);
+        if (reply.ok && executionId !== null && waits)
           resumptions.set(activationId, { executionId, token: digest });
-        redemptions.delete(activationId);
       });
       return result;
+    },
+    /** It is aborted: whatever it still gives, nobody wants. */
+    drops(activationId: string): void {
+      const run = runs.get(activationId);
+      if (run === undefined || run.state === 'ended') return;
+      run.aborted = true;
+      run.state = 'over';
     },
     /** Every command to activate is refused from now on. */
     refuses(reason: Reason): void {
@@ -213,10 +247,11 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
 
     connects({ crash = false } = {}): void {
       if (self.destroyed) throw new Error(`${documentId} is gone`);
-      self.disconnected();
+      self.losesPort();
+      if (self.left) returns();
+      self.left = false;
       self.connected = true;
       self.reachesWorker = true;
-      self.left = false;
       const announcement = structuredClone(announce());
       const clientId = `client of ${documentId}`;
       world.dispatch({ type: 'document-connected', facts, clientId, announcement }, { crash });
@@ -224,31 +259,29 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       if (world.automatic) self.sendsAll();
     },
     /** The port is dead: what was on its way to the page is lost, what was not answered is kept. */
-    disconnected(): void {
+    losesPort(): void {
       self.connected = false;
       self.reachesWorker = false;
       inbox.length = 0;
-      outbox.splice(0, outbox.length, ...outbox.filter(({ acknowledges }) => !acknowledges));
+      keepInOutbox(({ acknowledges }) => !acknowledges);
     },
     /** `pagehide`: whatever runs in it is over for good. */
     leaves({ destroyed = false, crash = false } = {}): void {
-      for (const run of runs.values()) if (run.end === null) run.over = true;
+      const lost = [...awaited.values()].filter(({ known, outcome }) => known === 'no' && outcome === null);
+      for (const waiting of lost) waiting.outcome = NAVIGATED;
+      for (const { happening, replied } of outbox.filter(isLast)) {
+        const reply = world.dispatch(happening);
+        if (reply !== null) replied(reply);
+      }
+      keepInOutbox((message) => !isLast(message));
+      leavesCallers();
       resumptions.clear();
       redemptions.clear();
-      const lostCalls = [...awaited.values()]
-        .filter(({ local, outcome }) => local && outcome === null)
-        .map(({ call: { executionId, callerTabId, groupId, toolName, input } }) => ({
-          executionId,
-          callerTabId,
-          groupId,
-          toolName,
-          input,
-        }));
-      for (const { executionId } of lostCalls) awaited.delete(executionId);
+      inbox.length = 0;
       self.connected = false;
       self.left = true;
-      inbox.length = 0;
-      self.destroyed ||= destroyed;
+      if (destroyed) self.crashes();
+      const lostCalls = lost.map(({ call }) => call);
       world.dispatch({ type: 'document-left', documentId, lostCalls }, { crash });
       world.travel();
     },
@@ -259,13 +292,15 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       self.reachesWorker = false;
       inbox.length = 0;
       outbox.length = 0;
+      leavesCallers();
     },
     /** The browser says that it is gone. */
-    isMissed({ crash = false } = {}): void {
+    isMissed(): void {
       self.connected = false;
-      world.dispatch({ type: 'document-lost', documentId }, { crash });
+      world.dispatch({ type: 'document-lost', documentId });
       world.travel();
     },
+    /** Its navigation ended without a new document. */
     stays(): void {
       post({ type: 'document-stayed', documentId });
     },
@@ -280,31 +315,31 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     readsAll(): void {
       while (inbox.length > 0 && !frozen) self.reads();
     },
-    /** Brings a waiting request to the worker. `crash`: the worker dies once it has committed, and nobody is answered. */
+    /** Brings a waiting message to the worker. `crash`: the worker dies once it has committed, and nobody is answered. */
     sends(index = 0, { crash = false } = {}): void {
-      const [request] = outbox.splice(index, 1);
-      if (request === undefined) return;
-      const reply = world.dispatch(request.happening, { crash });
+      const [message] = outbox.splice(index, 1);
+      if (message === undefined || !isWanted(message)) return;
+      const reply = world.dispatch(message.happening, { crash });
       if (reply === null) {
-        if (!request.acknowledges) outbox.unshift(request);
+        if (!message.acknowledges) outbox.unshift(message);
         return;
       }
-      if (!request.acknowledges) sent.push(request);
-      request.replied(reply);
+      if (!message.acknowledges) sent.push(message);
+      message.replied(reply);
       world.travel();
     },
     sendsAll(): void {
       while (outbox.length > 0) self.sends();
     },
-    /** Sends once more what the worker has answered already. */
+    /** Sends once more what the worker has answered already; a collection is a new one each time. */
     repeats(index: number): void {
-      const request = sent[index];
-      if (request !== undefined) outbox.push({ ...request, replied: () => {} });
+      const message = sent.filter(({ happening }) => happening.type !== 'outcomes-collected')[index];
+      if (message !== undefined) outbox.push({ ...message, replied: () => {} });
     },
-    /** Does it hold anything that it would wake the worker for? */
+    /** What it would wake the worker for. */
     holds(): string[] {
       return [
-        ...[...awaited.values()].filter(awaits).map(({ call }) => `call ${call.executionId}`),
+        ...[...awaited.values()].filter(isPending).map(({ call }) => `call ${call.executionId}`),
         ...[...runs.values()].filter(isHeld).map(({ activationId }) => `activation ${activationId}`),
         ...[...resumptions.keys()].map((activationId) => `resumption ${activationId}`),
       ];
@@ -328,15 +363,53 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     };
   }
 
-  function post(happening: Happening, replied: Request['replied'] = () => {}, acknowledges = false): void {
+  function awaits(call: Call, target: TargetInTab | null, known: Awaited['known']): Awaited {
+    const waiting: Awaited = { call, target, known, outputs: new Map(), outcome: null, told: null };
+    awaited.set(call.executionId, waiting);
+    return waiting;
+  }
+
+  function isAwaited(executionId: string): boolean {
+    return awaited.get(executionId)?.outcome === null;
+  }
+
+  function post(happening: Happening, replied: Message['replied'] = () => {}, acknowledges = false): void {
     outbox.push({ happening, replied, acknowledges });
     if (world.automatic && self.connected) self.sendsAll();
   }
 
-  function begin(run: Pick<Run, 'activationId' | 'executionId' | 'call' | 'local'>): void {
+  function keepInOutbox(isKept: (message: Message) => boolean): void {
+    outbox.splice(0, outbox.length, ...outbox.filter(isKept));
+  }
+
+  /** A call whose outcome is known is not made again, nor does a callback that is over ask for a token. */
+  function isWanted({ happening }: Message): boolean {
+    if (happening.type === 'execution-requested') {
+      const waiting = awaited.get(happening.call.executionId);
+      return waiting?.known === 'sent' && waiting.outcome === null;
+    }
+    if (happening.type !== 'token-requested') return true;
+    return self.left || runs.get(happening.grant.activationId)?.state !== 'over';
+  }
+
+  /** Back from the back/forward cache: only what is stored can still be answered. */
+  function returns(): void {
+    for (const waiting of awaited.values()) if (waiting.known === 'sent') waiting.outcome ??= NAVIGATED;
+    keepInOutbox(isWanted);
+  }
+
+  function leavesCallers(): void {
+    for (const run of runs.values()) {
+      const isLost = run.state === 'running' || run.state === 'ending';
+      run.state = 'over';
+      if (isLost && !run.stored) run.caller?.lost();
+    }
+  }
+
+  function begin(run: Pick<Run, 'activationId' | 'executionId' | 'call' | 'caller'>): void {
     const { activationId, executionId, call } = run;
-    const fresh = { stored: call === null, granted: false, end: null, aborted: false, over: false };
-    runs.set(activationId, { ...run, ...fresh, released: false });
+    const fresh = { stored: call === null, requests: 0, end: null, aborted: false };
+    runs.set(activationId, { ...run, ...fresh, state: 'running' });
     resumptions.delete(activationId);
     redemptions.delete(activationId);
     world.began(activationId, executionId);
@@ -344,20 +417,25 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
 
   function end(activationId: string, how: SealedEnd): void {
     const run = runs.get(activationId);
-    if (run === undefined || run.end !== null) throw new Error(`${activationId} does not run`);
+    if (run?.state !== 'running') return;
     run.end = how;
-    if (run.local || run.released) return;
-    const { executionId } = run;
-    post({ type: 'activation-ended', executionId, activationId, end: how }, (reply) => {
-      if (!reply.ok) run.released = true;
-    });
+    run.state = 'ending';
+    finish(run);
   }
 
-  function adopt(executionId: string): void {
-    if (awaited.has(executionId)) return;
-    collected.add(executionId);
-    const call = callTo(facts, { executionId });
-    awaited.set(executionId, { call, local: false, stored: true, outputs: new Map(), outcome: null });
+  /** Whether it gives an answer or an output is known once its requests are answered. */
+  function finish(run: Run): void {
+    if (run.state !== 'ending' || run.requests > 0 || run.end === null) return;
+    run.state = 'ended';
+    const { executionId, activationId, end: how, caller } = run;
+    if (caller !== null && !run.stored) {
+      run.state = 'over';
+      caller.ended(how);
+      return;
+    }
+    post({ type: 'activation-ended', executionId, activationId, end: how }, (reply) => {
+      if (!reply.ok || run.stored) run.state = 'over';
+    });
   }
 
   function read(command: DocumentEffect): void {
@@ -365,43 +443,45 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       case 'activate':
         activate(command);
         return;
-      case 'abort': {
-        const run = runs.get(command.activationId);
-        if (run !== undefined) run.aborted = true;
+      case 'abort':
+        self.drops(command.activationId);
         return;
-      }
       case 'withdraw':
         withdrawn.push(command.activationId);
         redemptions.delete(command.activationId);
         resumptions.delete(command.activationId);
         return;
-      case 'settle': {
-        const waiting = awaited.get(command.executionId);
-        if (waiting !== undefined) isTold(waiting, inWords(command.ending));
-        const { executionId } = command;
-        post({ type: 'outcome-delivered', executionId, documentId }, () => {}, true);
+      case 'settle':
+        if (takesOutcome(command.executionId, inWords(command.ending))) {
+          const { executionId } = command;
+          post({ type: 'outcome-delivered', executionId, documentId }, () => {}, true);
+        }
         return;
-      }
       case 'deliver-output': {
         const waiting = awaited.get(command.executionId);
         waiting?.outputs.set(command.activationId, textOf(command.value));
-        if (waiting !== undefined) waiting.stored = true;
         return;
       }
       case 'release':
         for (const id of command.activationIds) {
           const run = runs.get(id);
-          if (run !== undefined) run.released = true;
+          if (run !== undefined) run.state = 'over';
         }
         return;
     }
   }
 
-  function isTold(waiting: Awaited, outcome: string): void {
-    const { outcome: before } = waiting;
+  /** Does it await the outcome that it is told? */
+  function takesOutcome(executionId: string, outcome: string): boolean {
+    const waiting = awaited.get(executionId);
+    if (waiting === undefined) return false;
+    const { outcome: before, told } = waiting;
+    if (told !== null && told !== outcome && outcome !== NAVIGATED) {
+      contradictions.push(`${executionId}: ${told}, then ${outcome}`);
+    }
+    waiting.told ??= outcome;
     waiting.outcome ??= outcome;
-    const contradicts = before !== null && before !== outcome && before !== ABORTED;
-    if (contradicts) contradictions.push(`${waiting.call.executionId}: ${before}, then ${outcome}`);
+    return before === null;
   }
 
   function activate({ activationId, execution, refuseAfter }: DocumentEffect & { type: 'activate' }): void {
@@ -409,12 +489,12 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     const first = activationId === executionId;
     let refused: ErrorRecord | null = null;
     if (!runs.has(activationId)) {
-      const expected = first || resumptions.has(activationId) || redemptions.has(activationId);
+      const isExpected = first || resumptions.has(activationId) || redemptions.has(activationId);
       if (world.now > refuseAfter) refused = failure('document-unresponsive', false);
       else if (refusal !== null) refused = failure(refusal, false);
-      else if (!expected) refused = failure('tool-unavailable', false);
-      else begin({ activationId, executionId, call: first ? callOf(execution) : null, local: false });
-    }
+      else if (!isExpected) refused = failure('tool-unavailable', false);
+      else begin({ activationId, executionId, call: first ? callOf(execution) : null, caller: null });
+    } else if (runs.get(activationId)?.state === 'over') refused = failure('navigated', true);
     post({ type: 'activation-acknowledged', executionId, activationId, refused }, () => {}, true);
   }
 
@@ -430,10 +510,11 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     return {
       tools,
       calls: [...awaited.values()]
-        .filter((waiting) => awaits(waiting) && !collected.has(waiting.call.executionId))
-        .map(({ call, stored }) => ({ call, stored })),
+        .filter(isPending)
+        .map(({ call, known }) => ({ call, stored: known !== 'sent' })),
       activations: [...runs.values()].filter(isHeld).map((run) => {
-        const { activationId, executionId, stored, call, end: how } = run;
+        const { activationId, executionId, stored, call, state } = run;
+        const how = state === 'ended' ? run.end : null;
         return { activationId, executionId, key: 'key', stored, call, end: how };
       }),
       resumptions: [...resumptions].map(([activationId, resumption]) => ({ activationId, ...resumption })),
@@ -443,10 +524,22 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
   return self;
 }
 
-function awaits({ local, outcome }: Awaited): boolean {
-  return !local && outcome === null;
+function endInWords(end: SealedEnd): string {
+  if (end.type === 'returned') return inWords({ type: 'result', value: end.value });
+  return inWords({ type: 'failed', reason: end.reason, started: true, detail: end.error });
 }
 
-function isHeld({ local, released, over, end }: Run): boolean {
-  return !local && !released && (end !== null || !over);
+/** What a goodbye carries along, lest it be lost. */
+function isLast({ happening: { type } }: Message): boolean {
+  return type === 'token-requested' || type === 'activation-ended' || type === 'cancel-requested';
+}
+
+/** A call that the worker knows of, and has not answered. */
+function isPending({ known, outcome }: Awaited): boolean {
+  return (known === 'sent' || known === 'stored') && outcome === null;
+}
+
+/** A run that the worker may know of. */
+function isHeld({ caller, stored, requests, state }: Run): boolean {
+  return state !== 'over' && (caller === null || stored || requests > 0);
 }

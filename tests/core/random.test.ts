@@ -10,11 +10,14 @@ import { expect, test } from 'vitest';
 import { createWorld, type World } from './harness.ts';
 import type { PretendDocument } from './pretend-document.ts';
 
-const RUNS = Number(process.env.RUNS ?? 3_000);
+const RUNS = Number(process.env.RUNS ?? 1_500);
 const MOST_DOCUMENTS = 6;
 const LIFETIMES = [0, 1_000, 60_000, 3_600_000];
 const PAUSES = [1, 400, 2_000, 3_000, 61_000, 601_000, 3_601_000];
 const JUMPS = [3_600_000, -3_600_000, -30_000, 5_000];
+
+/** Longer than every bound, after clocks that were set back again and again. */
+const LONG = 200 * 3_600_000;
 
 /** How likely each action is, beside the others. */
 const WEIGHTS = {
@@ -71,6 +74,8 @@ interface Story {
   /** Which token an activation redeems. */
   redemptions: Map<string, string>;
   returned: Map<string, string[]>;
+  /** A clock that jumps while a command is on its way leaves open whether it is obeyed. */
+  uncertain: Set<string>;
 }
 
 function pick<T>(from: readonly T[], index: number): T | undefined {
@@ -83,7 +88,7 @@ function here({ world }: Story): PretendDocument[] {
 
 function runsOf(pages: PretendDocument[]) {
   return pages.flatMap((page) =>
-    [...page.runs.values()].filter(({ end }) => end === null).map((run) => ({ page, run })),
+    [...page.runs.values()].filter(({ state }) => state === 'running').map((run) => ({ page, run })),
   );
 }
 
@@ -102,7 +107,10 @@ function act(story: Story, { kind, which, other }: Action): void {
       }
       return;
     case 'call': {
-      const target = pick([...world.pages.values()], other);
+      const target = pick(
+        [...world.pages.values()].filter(({ tabId }) => tabId !== page?.tabId),
+        other,
+      );
       if (page && target) page.calls(target, { keepalive: which % 5 === 0 });
       return;
     }
@@ -120,7 +128,7 @@ function act(story: Story, { kind, which, other }: Action): void {
       return;
     }
     case 'request': {
-      if (running === undefined || running.run.over) return;
+      if (running === undefined) return;
       const { activationId, executionId } = running.run;
       const request = running.page.requestsToken(activationId, { lifetime: pick(LIFETIMES, other) ?? 0 });
       story.tokens.push({ digest: request.digest, executionId, reply: () => request.reply?.ok === true });
@@ -194,8 +202,16 @@ function act(story: Story, { kind, which, other }: Action): void {
     case 'jump':
       // No message travels as long as that.
       for (const sender of senders(world)) sender.sendsAll();
-      if (kind === 'pause') world.passes(pick(PAUSES, which) ?? 0);
-      else world.jumps(pick(JUMPS, which) ?? 0);
+      world.looksForLostDocuments();
+      if (kind === 'pause') {
+        world.passes(pick(PAUSES, which) ?? 0);
+        return;
+      }
+      for (const { inbox } of world.pages.values()) {
+        for (const command of inbox)
+          if (command.type === 'activate') story.uncertain.add(command.execution.id);
+      }
+      world.jumps(pick(JUMPS, which) ?? 0);
       return;
     case 'wake':
       world.happens({ type: 'time-passed' });
@@ -211,7 +227,7 @@ function senders(world: World): PretendDocument[] {
 }
 
 /** What holds at every moment. */
-function check({ world, redemptions, returned }: Story): void {
+function check({ world, redemptions, returned, uncertain }: Story): void {
   const begunBy = new Map<string, string>();
   const begun = new Set(world.begun.values());
   for (const activationId of world.begun.keys()) {
@@ -221,9 +237,10 @@ function check({ world, redemptions, returned }: Story): void {
     begunBy.set(digest, activationId);
   }
   for (const page of world.pages.values()) {
-    expect(page.contradictions).toEqual([]);
+    if (page.contradictions.length > 0) expect.fail(`${page.documentId} was told ${page.contradictions}`);
     for (const { outcome, call } of page.awaited.values()) {
-      if (outcome?.includes('not started') && begun.has(call.executionId)) {
+      const denied = outcome?.includes('not started') && !uncertain.has(call.executionId);
+      if (denied && begun.has(call.executionId)) {
         expect.fail(`${call.executionId} began, and is said to be ${outcome}`);
       }
       const text = outcome?.startsWith('result: ') ? outcome.slice('result: '.length) : null;
@@ -239,7 +256,7 @@ function everybodyGoes({ world }: Story): void {
   for (const page of world.pages.values()) page.crashes();
   world.answersSummons();
   world.looksForLostDocuments();
-  world.passes(2 * 3_600_000);
+  world.passes(LONG);
   expect([...world.state.executions.keys()]).toEqual([]);
   expect([...world.storage.keys()]).toEqual([]);
 }
@@ -261,15 +278,23 @@ function everybodyBehaves(story: Story): void {
       story.returned.set(run.executionId, [...(story.returned.get(run.executionId) ?? []), text]);
       page.returns(run.activationId, text);
     }
-    if (round === 25) world.passes(2 * 3_600_000);
+    if (round === 25) world.passes(LONG);
   }
   expect(here(story).flatMap((page) => page.holds())).toEqual([]);
-  expect([...world.state.executions.values()].map(({ id }) => `${id} ${world.stateOf(id)}`)).toEqual([]);
+  const open = [...world.state.executions.values()].filter(({ settled }) => settled === null);
+  expect(open.map(({ id }) => id)).toEqual([]);
+  everybodyGoes(story);
 }
 
 function play(actions: readonly Action[], finale: (story: Story) => void): void {
   const world = createWorld({ automatic: false });
-  const story: Story = { world, tokens: [], redemptions: new Map(), returned: new Map() };
+  const story: Story = {
+    world,
+    tokens: [],
+    redemptions: new Map(),
+    returned: new Map(),
+    uncertain: new Set(),
+  };
   world.opens({ tab: 'tab 0' });
   world.opens({ tab: 'tab 1' });
   for (const next of actions) {
