@@ -99,7 +99,8 @@ function createStop(): { generation: Promise<string>; tell(generation: string): 
   return { generation, tell };
 }
 
-export async function startRig(): Promise<Rig> {
+/** `first` runs in the worker before everything else. */
+export async function startRig(first = ''): Promise<Rig> {
   const site = await startSite();
   let latestGeneration = '';
   let stopped = createStop();
@@ -124,7 +125,7 @@ export async function startRig(): Promise<Rig> {
     return gate;
   }
 
-  site.route('/fault-sw.js', faultWorker);
+  site.route('/fault-sw.js', first + faultWorker);
   site.route('/fault/welcome', ({ query }: SiteRequest) => {
     latestGeneration = query.get('of') ?? '';
     return '';

@@ -103,7 +103,7 @@ function install(): void {
     const { type, id, path, argumentList } = event.data ?? {};
     if (type !== 'APPLY') return !stopsAt(`reply ${commands.get(id)}`);
     const end = argumentList[0]?.value?.end;
-    if (end) commands.set(id, `end: ${end.text}`);
+    if (end) commands.set(id, `end: ${end.value?.text}`);
     return !stopsAt(`asked ${path}`);
   }
 
