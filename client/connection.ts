@@ -45,6 +45,8 @@ export interface ConnectionOwner {
   /** Is there anything that a dead worker must be replaced for? */
   isPending(): boolean;
   connected(link: Link): void;
+  /** Nothing begins before: no connection, no bound. */
+  activated: Promise<void>;
 }
 
 type Method = keyof Coordinator;
@@ -64,7 +66,6 @@ export interface Connection {
   status(): { state: 'connecting' | 'shared' | 'alone'; error: ErrorRecord | null };
   /** Settles once the status is no longer `connecting`, within the connecting bound. Never rejects. */
   readonly ready: Promise<void>;
-  start(): void;
   /** Resolves with the reply, or with an error once the bound has passed. Never rejects. */
   send<M extends Method>(method: M, argument: Argument<M>): ReturnType<Coordinator[M]>;
   /** Something has become pending: connects if it is not connected. */
@@ -80,6 +81,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   const outbox = new Set<Unacknowledged>();
   let state: ConnectionState = 'idle';
   let error: ErrorRecord | null = null;
+  let active = false;
+  let served = false;
   let final = false;
   let found: FoundRegistration | undefined;
   let link: Link | undefined;
@@ -99,7 +102,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   function need(): void {
-    if (move('need')) void connect();
+    if (active && move('need')) void connect();
   }
 
   async function connect(): Promise<void> {
@@ -147,7 +150,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   function welcomed(next: Link): void {
     link?.close();
     link = next;
-    error = null;
+    served = true;
     retryDelay = FIRST_RETRY;
     move('welcomed');
     unwatch();
@@ -234,6 +237,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   function send(method: Method, argument: unknown): Promise<Reply<never>> {
+    if (!active) return owner.activated.then(() => send(method, argument));
     const patient = PATIENT.includes(method);
     if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
     return new Promise((resolve) => {
@@ -267,21 +271,21 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     }
   }
 
-  function start(): void {
-    navigator.serviceWorker?.addEventListener('message', (event) => {
-      if ((event.data as { type?: unknown } | null)?.type === SUMMONS) renew();
-    });
-    navigator.serviceWorker?.startMessages();
+  navigator.serviceWorker?.addEventListener('message', (event) => {
+    if ((event.data as { type?: unknown } | null)?.type === SUMMONS) renew();
+  });
+  navigator.serviceWorker?.startMessages();
+  void owner.activated.then(() => {
+    active = true;
     need();
-  }
+  });
 
   return {
     status() {
       if (state === 'alone') return { state: 'alone', error };
-      return { state: link === undefined && state !== 'lost' ? 'connecting' : 'shared', error: null };
+      return { state: served ? 'shared' : 'connecting', error: null };
     },
     ready,
-    start,
     send: send as Connection['send'],
     wake: need,
     renew,

@@ -24,18 +24,29 @@ interface TabRecord {
   secret: string;
 }
 
-export function createIdentity(): { current: Identity; adoptTabId(tabId: TabId): void } {
+export interface IdentityKeeper {
+  readonly current: Identity;
+  /** The worker found that this tab is a copy of a live one. */
+  adoptTabId(tabId: TabId): void;
+}
+
+/** `prerendering`: sessionStorage is a copy that will be thrown away; the ids are those of a stranger until `activated`. */
+export function createIdentity(prerendering: boolean, activated: Promise<void>): IdentityKeeper {
   const documentId = freshId();
-  const stored = readRecord();
-  let record: TabRecord = { tab: freshId(), group: stored?.group ?? freshId(), secret: freshSecret() };
-  if (stored !== null && !isCopy(stored)) record = stored;
-  writeRecord(record);
-  const identity = () => ({ documentId, tabId: record.tab, groupId: record.group, tabSecret: record.secret });
+  let record: TabRecord = { tab: freshId(), group: freshId(), secret: freshSecret() };
+
+  function load(): void {
+    const stored = readRecord();
+    if (stored !== null) record = isCopy(stored) ? { ...record, group: stored.group } : stored;
+    writeRecord(record);
+  }
+
+  if (prerendering) void activated.then(load);
+  else load();
   return {
     get current() {
-      return identity();
+      return { documentId, tabId: record.tab, groupId: record.group, tabSecret: record.secret };
     },
-    /** The worker found that this tab is a copy of a live one. */
     adoptTabId(tabId) {
       if (tabId === record.tab) return;
       record = { tab: tabId, group: record.group, secret: freshSecret() };

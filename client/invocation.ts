@@ -40,7 +40,8 @@ export class ModelContextToolInvocation {
       throw new TypeError(`lifetime must be between 1 and ${LONGEST_LIFETIME} milliseconds.`);
     }
     const reply = await this.#request(lifetime);
-    if (!reply.ok) throw relayError(reply.error);
+    // Its callback runs: whoever gets this error as a tool's cause must not take it for a safe retry.
+    if (!reply.ok) throw relayError({ ...reply.error, started: true });
     return reply.value;
   }
 }

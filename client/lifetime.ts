@@ -15,6 +15,7 @@ export interface Lifetime {
   isLeaving(departures: number): boolean;
   /** Is it the active document of its window, and shown as such? */
   isActive(): boolean;
+  readonly prerendering: boolean;
   /** Resolves at once, or when a prerendered document is activated. */
   readonly activated: Promise<void>;
 }
@@ -40,6 +41,7 @@ interface NavigateEventLike extends Event {
 }
 
 export function watchLifetime(listener: LifetimeListener): Lifetime {
+  const { prerendering = false } = document as { prerendering?: boolean };
   let leaving = false;
   let departures = 0;
   let gone = false;
@@ -81,7 +83,8 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     departures: () => departures,
     isLeaving: (before) => leaving && departures > before,
     isActive: () => !gone && isFullyActive(),
-    activated: whenActivated(),
+    prerendering,
+    activated: whenActivated(prerendering),
   };
 }
 
@@ -90,8 +93,8 @@ function isFullyActive(): boolean {
   return document.defaultView !== null && window.top !== null;
 }
 
-function whenActivated(): Promise<void> {
-  if (!(document as { prerendering?: boolean }).prerendering) return Promise.resolve();
+function whenActivated(prerendering: boolean): Promise<void> {
+  if (!prerendering) return Promise.resolve();
   return new Promise((resolve) => {
     document.addEventListener('prerenderingchange', () => resolve(), { once: true });
   });

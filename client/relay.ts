@@ -79,7 +79,6 @@ export interface Relay {
 export function createRelay(options: RelayOptions, fire: Fire): Relay {
   const bounds = { ...BOUNDS, ...options.bounds };
   const sizes = { ...SIZES, ...options.sizes };
-  const identity = createIdentity();
   const tools = createTools(sizes);
   const watchers = new Set<(snapshot: Snapshot) => void>();
   let announcedChange: Promise<void> | undefined;
@@ -89,9 +88,11 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     left: leave,
     returned() {
       calls.returned();
-      connection.start();
+      connection.wake();
     },
   });
+
+  const identity = createIdentity(lifetime.prerendering, lifetime.activated);
 
   const activations = createActivations({
     sizes,
@@ -151,6 +152,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       hello,
       peer,
       isPending,
+      activated: lifetime.activated,
       connected(link) {
         adoptTabId(link.tabId);
         if (watchers.size > 0) void link.coordinator.watch({ on: true });
@@ -262,7 +264,6 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   }
 
   showNeighbour(neighbour);
-  void lifetime.activated.then(connection.start);
 
   return {
     get identity() {

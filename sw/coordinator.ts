@@ -35,7 +35,12 @@ export interface Setting {
   sizes: Sizes;
 }
 
-export function createCoordinator(documentId: DocumentId, setting: Setting): Coordinator {
+/** `connected`: the state knows the document. Commands that become events need not wait for it, their turn comes later. */
+export function createCoordinator(
+  documentId: DocumentId,
+  connected: Promise<unknown>,
+  setting: Setting,
+): Coordinator {
   const { runtime, keyring, documents, listeners, watchers, sweep, tellWatchers, sizes } = setting;
 
   const facts = () => runtime.state.documents.get(documentId);
@@ -87,10 +92,12 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       dispatch({ type: 'tools-changed', documentId, tools: tools.slice(0, sizes.tools) }),
     async listTools() {
       listeners.add(documentId);
+      await connected;
       await documents.round();
       return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '') };
     },
     async collect({ tabSecret }) {
+      await connected;
       await sweep();
       const reply = await dispatch<ExecutionId[]>({
         type: 'outcomes-collected',
@@ -130,7 +137,7 @@ export function performLast(
   commands: readonly LastCommand[],
   setting: Setting,
 ): void {
-  const coordinator = createCoordinator(documentId, setting);
+  const coordinator = createCoordinator(documentId, Promise.resolve(), setting);
   for (const { method, argument } of commands) {
     if (LAST_COMMANDS.includes(method)) void coordinator[method](argument as never);
   }

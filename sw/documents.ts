@@ -25,6 +25,8 @@ export interface Connection {
 
 export interface Documents {
   connect(documentId: DocumentId, connection: Connection): void;
+  /** The state knows it now: whoever waits for it may look. */
+  arrive(clientId: string): void;
   disconnect(documentId: DocumentId): void;
   peer(documentId: DocumentId): DocumentPeer | undefined;
   /** Settles once every client that was open at this worker's first need of them has said hello, is gone, or had its time. */
@@ -41,25 +43,18 @@ export function createDocuments(
   { noticing }: Pick<Bounds, 'noticing'>,
 ): Documents {
   const connections = new Map<DocumentId, Connection>();
-  const arrivals = new Set<() => void>();
+  const arrived = new Set<string>();
+  const arrivals = new Map<string, () => void>();
   const unmetSince = new Map<DocumentId, number>();
   let currentRound: Promise<void> | undefined;
 
   async function summonAll(): Promise<void> {
     const all = await clients.matchAll({ type: 'window', includeUncontrolled: true });
-    const met = new Set([...connections.values()].map(({ clientId }) => clientId));
-    const unmet = all.filter(({ id }) => !met.has(id));
+    const unmet = all.filter(({ id }) => !arrived.has(id));
+    const arriving = unmet.map(({ id }) => new Promise<void>((resolve) => arrivals.set(id, resolve)));
     for (const client of unmet) client.postMessage({ type: SUMMONS });
-    await within(clock, ROUND_BOUND, Promise.all(unmet.map(({ id }) => arrival(id))), () => undefined);
+    await within(clock, ROUND_BOUND, Promise.all(arriving), () => undefined);
     arrivals.clear();
-  }
-
-  function arrival(clientId: string): Promise<void> {
-    return new Promise((resolve) => {
-      arrivals.add(() => {
-        if ([...connections.values()].some((connection) => connection.clientId === clientId)) resolve();
-      });
-    });
   }
 
   async function exists(clientId: string): Promise<boolean> {
@@ -78,7 +73,10 @@ export function createDocuments(
       connections.get(documentId)?.close();
       connections.set(documentId, connection);
       unmetSince.delete(documentId);
-      for (const arrived of arrivals) arrived();
+    },
+    arrive(clientId) {
+      arrived.add(clientId);
+      arrivals.get(clientId)?.();
     },
     disconnect(documentId) {
       connections.get(documentId)?.close();

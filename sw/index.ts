@@ -145,7 +145,11 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     await locked;
     const tabId = await documents.tabIdFor(hello, runtime.state);
     const { documentId, groupId, top, url } = hello;
-    const coordinator = createCoordinator(documentId, setting);
+    let connected = (): void => {};
+    const connecting = new Promise<void>((resolve) => {
+      connected = resolve;
+    });
+    const coordinator = createCoordinator(documentId, connecting, setting);
     const connection = welcome(port, { type: 'welcome', version, generation, tabId }, coordinator, clientId);
     documents.connect(documentId, connection);
     const facts = { documentId, tabId, groupId, top, url };
@@ -153,6 +157,8 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     await runtime.dispatch(
       learn(announcement).then(() => ({ type: 'document-connected', facts, clientId, announcement })),
     );
+    connected();
+    documents.arrive(clientId);
   }
 
   /** Takes the keys that a document brings along. */
