@@ -54,7 +54,12 @@ function showList(entry) {
 
 function emptyHint() {
   if (tools.length > 0) return '';
-  if (window.opener) return 'No tools at present. Is the shop still open in the window that opened this one?';
+  if (window.opener) {
+    return (
+      'No tools at present: the shop is between two pages or on a page of another origin, or its window is ' +
+      'closed. A call that waits goes on.'
+    );
+  }
   return (
     'This page was opened by hand, so it is a group of its own and sees no tools of the shop. Open the shop and ' +
     'press “Open the agent page” there.'
