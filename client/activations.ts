@@ -51,8 +51,8 @@ export interface ActivationSurroundings {
 }
 
 export interface Activations {
-  /** Was it ever begun here? */
-  has(id: ActivationId): boolean;
+  /** `here`: it runs, or its end is kept. `over`: it was begun here once. */
+  stateOf(id: ActivationId): 'unknown' | 'here' | 'over';
   /** Begins it in a task of its own. `find` gives the callback when the task has come, or `null` if there is none any more. */
   begin(order: ActivationOrder, find: () => ToolExecuteCallback | null): void;
   abort(id: ActivationId, reason: unknown): void;
@@ -193,7 +193,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
   }
 
   return {
-    has: (id) => begun.has(id),
+    stateOf: (id) => (here.has(id) ? 'here' : begun.has(id) ? 'over' : 'unknown'),
     begin,
     abort,
     release(ids) {

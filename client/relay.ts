@@ -231,14 +231,15 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   /** A command from the worker: a call from elsewhere, or a resumption's turn. */
   function activate(command: Activate): Acknowledgement {
     const { activationId, call } = command;
-    if (activations.has(activationId)) return { accepted: true };
-    if (!lifetime.isActive()) return refusal('tool-unavailable');
-    if (Date.now() > command.refuseAfter) return refusal('document-unresponsive');
+    const known = activations.stateOf(activationId);
+    if (known !== 'unknown') return known === 'here' ? null : failure('navigated', true);
+    if (!lifetime.isActive()) return failure('tool-unavailable', false);
+    if (Date.now() > command.refuseAfter) return failure('document-unresponsive', false);
     const callback =
       call === null ? resumptions.take(activationId) : tools.find(call.registrationId)?.execute;
-    if (callback === undefined) return refusal('tool-unavailable');
+    if (callback === undefined) return failure('tool-unavailable', false);
     activations.begin({ ...command, id: activationId, caller: null }, () => callback);
-    return { accepted: true };
+    return null;
   }
 
   function activateForNeighbour(call: Call, caller: LocalCaller): ErrorRecord | null {
@@ -315,11 +316,6 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       });
     },
   };
-}
-
-function refusal(reason: Reason): Acknowledgement {
-  const { message } = failure(reason, false);
-  return { accepted: false, reason, message };
 }
 
 function unwrap<T>(reply: Reply<T>): T {

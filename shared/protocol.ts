@@ -231,7 +231,8 @@ export interface Activate {
   refuseAfter: number;
 }
 
-export type Acknowledgement = { accepted: true } | { accepted: false; reason: Reason; message: string };
+/** Why the document will not run it; `null` if it does. `started`: it did once, and that is over. */
+export type Acknowledgement = ErrorRecord | null;
 
 /** A page's face. */
 export interface DocumentPeer {

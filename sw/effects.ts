@@ -5,7 +5,6 @@
  * Kept: commands to one document leave in the order of their effects; a command that cannot be delivered is dropped (its
  * document is gone, or will announce itself again) and never fails anything else.
  */
-import { failure } from '../shared/errors.ts';
 import type { DocumentId } from '../shared/ids.ts';
 import type { Activate, Call, DocumentPeer } from '../shared/protocol.ts';
 import type { Effect } from './core/event.ts';
@@ -96,10 +95,7 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
       refuseAfter,
     };
     peer.activate(command).then(
-      (answer) => {
-        const refused = answer.accepted ? null : failure(answer.reason, false);
-        void dispatch({ type: 'activation-acknowledged', executionId, activationId, refused });
-      },
+      (refused) => void dispatch({ type: 'activation-acknowledged', executionId, activationId, refused }),
       () => {},
     );
   }
