@@ -23,7 +23,7 @@ beforeAll(async () => {
   npm = start('npm', ['--prefix', copy, 'start'], { ...process.env, PORT: '0' });
   const [, address] = await npm.printed(/^Shop: (\S+)\/$/m);
   shopOrigin = address as string;
-});
+}, 180_000);
 
 afterAll(async () => {
   await npm?.kill();
