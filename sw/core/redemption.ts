@@ -60,13 +60,17 @@ export function redeemToken(
   if (token === undefined) return failure('token-unknown', false);
   if (execution.groupId !== document.groupId) return failure('other-group', false);
   expireTokens(execution, now);
-  if (token.redeemedBy === activationId) return null;
+  const known = execution.activations.find(({ id }) => id === activationId);
+  if (token.redeemedBy === activationId)
+    return known?.state === 'withdrawn' ? failure('token-void', false) : null;
   if (token.state !== 'outstanding') return failure(REFUSALS[token.state], false);
   moveToken(token, 'redeem');
   token.redeemedBy = activationId;
   for (const activation of execution.activations) {
     if (activation.id === token.issuer) moveActivation(activation, 'discard');
   }
+  // One that was withdrawn has never run: its document was away, is back, and asks again.
+  if (known?.state === 'withdrawn') execution.activations.splice(execution.activations.indexOf(known), 1);
   execution.activations.push(createActivation(activationId, document.documentId, document, now, digest));
   return null;
 }

@@ -196,7 +196,10 @@ function connect(work: Work, event: EventOf<'document-connected'>): void {
   const document: ConnectedDocument = { ...facts, clientId, tools: announcement.tools };
   work.documents.set(document.documentId, document);
   work.changes.push({ type: 'connect', document });
-  if (document.tools.length > 0) work.effects.push({ type: 'announce-tools', groupId: document.groupId });
+  const before = work.state.documents.get(document.documentId);
+  if (document.tools.length > 0 || before?.tools.length) {
+    work.effects.push({ type: 'announce-tools', groupId: document.groupId });
+  }
   const state = { ...work.state, documents: work.documents };
   for (const id of concerned(work.state, event)) {
     const known = work.state.executions.get(id);
@@ -228,11 +231,11 @@ function disconnect(work: Work, event: EventOf<'document-left' | 'document-lost'
     work.effects.push({ type: 'announce-tools', groupId: document.groupId });
   }
   each(work, concerned(work.state, event), (execution) => {
+    if (execution.callerDocumentId === documentId) loseCaller(execution, reason, work);
     for (const activation of execution.activations) {
       if (activation.documentId !== documentId) continue;
       loseActivation(execution, activation, reason, heard ? now : activation.heardAt, work);
     }
-    if (execution.callerDocumentId === documentId) loseCaller(execution, reason, work);
   });
   if (event.type === 'document-left') keepLostCalls(work, event);
 }
