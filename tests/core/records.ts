@@ -53,7 +53,8 @@ export function inWords(ending: Ending): string {
 }
 
 /** A reply in words: `ok`, or the reason it was refused for. */
-export function answer(reply: Reply<unknown>): string {
+export function answer(reply: Reply<unknown> | null | undefined): string {
+  if (!reply) return 'none yet';
   return reply.ok ? 'ok' : reply.error.reason;
 }
 
