@@ -70,7 +70,7 @@ export interface Calls {
   collect(pending: readonly PendingExecution[], caller: Caller): PendingExecutionHandle[];
   /** The outcome of a call of this document; `false` if it awaits no such call. */
   settle(executionId: ExecutionId, ending: Ending): boolean;
-  deliverOutput(executionId: ExecutionId, output: Output): void;
+  deliverOutput(output: { executionId: ExecutionId } & Output): void;
   announced(): AnnouncedCall[];
   isPending(): boolean;
   /** The document goes away: what dies with it. */
@@ -211,11 +211,11 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     collected.set(call.executionId, handle);
     const waiting = here.get(call.executionId) as CallHere;
     waiting.known = 'stored';
-    for (const output of known) deliverOutput(call.executionId, output);
+    for (const output of known) deliverOutput({ executionId: call.executionId, ...output });
     return handle;
   }
 
-  function deliverOutput(executionId: ExecutionId, { activationId, value }: Output): void {
+  function deliverOutput({ executionId, activationId, value }: { executionId: ExecutionId } & Output): void {
     const waiting = here.get(executionId);
     if (waiting === undefined || waiting.outputs.has(activationId)) return;
     waiting.outputs.add(activationId);

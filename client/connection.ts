@@ -22,8 +22,8 @@ import {
 } from '../shared/protocol.ts';
 import { type ConnectionEvent, type ConnectionState, nextConnectionState } from './core/connection.ts';
 import type { RelayError } from './errors.ts';
-import { type Link, sayHello } from './link.ts';
-import { type FoundRegistration, findRegistration, type RegistrationOptions } from './registration.ts';
+import { type Answer, type Link, sayHello } from './link.ts';
+import { addressOf, findRegistration, type RegistrationOptions } from './registration.ts';
 import { within } from './task.ts';
 
 /** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
@@ -84,7 +84,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   let active = false;
   let served = false;
   let final = false;
-  let found: FoundRegistration | undefined;
+  let registration: ServiceWorkerRegistration | undefined;
   let link: Link | undefined;
   let attempt: AbortController | undefined;
   let unwatch = () => {};
@@ -111,8 +111,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     attempt = current;
     const timer = setTimeout(() => current.abort(), bounds.connecting);
     try {
-      found ??= await observed(await findRegistration(options, current.signal));
-      const answer = await hello(found, current.signal);
+      registration ??= observed(await findRegistration(options, current.signal));
+      const answer = await hello(registration, current.signal);
       if (attempt !== current) return;
       if ('refused' in answer) fail('refused', answer.refused);
       else welcomed(answer.link);
@@ -124,26 +124,24 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   /** Says hello until it is answered; the active worker is read anew each time. */
-  async function hello({ registration, foreign }: FoundRegistration, signal: AbortSignal) {
-    while (!signal.aborted && registration.active !== null) {
+  async function hello(to: ServiceWorkerRegistration, signal: AbortSignal): Promise<Answer> {
+    while (!signal.aborted && to.active !== null) {
       const once = new AbortController();
-      signal.addEventListener('abort', () => once.abort(), { once: true });
-      const answer = await within(
-        HELLO_BOUND,
-        sayHello(registration.active, owner.hello(), owner.peer, once.signal),
-      );
+      signal.addEventListener('abort', () => once.abort());
+      const answer = await within(HELLO_BOUND, sayHello(to.active, owner.hello(), owner.peer, once.signal));
       if (answer !== undefined) return answer;
       once.abort();
-      if (foreign) break;
     }
-    found = undefined;
-    throw unanswered(registration, foreign);
+    registration = undefined;
+    throw whyUnanswered(to);
   }
 
-  function unanswered({ active, scope }: ServiceWorkerRegistration, foreign: boolean): ErrorRecord {
-    if (!foreign) return failure('worker-unavailable', false);
-    const wanted = new URL(options.worker, document.baseURI).href;
-    const message = `${active?.scriptURL} serves ${scope} and does not include the relay; ${wanted} was not registered over it.`;
+  function whyUnanswered({ active, scope }: ServiceWorkerRegistration): ErrorRecord {
+    const { href } = addressOf(options);
+    if (options.register === false || active === null || active.scriptURL === href) {
+      return failure('worker-unavailable', false);
+    }
+    const message = `${active.scriptURL} serves ${scope} without the relay; ${href} was not registered over it.`;
     return failure('worker-conflict', false, message);
   }
 
@@ -217,15 +215,14 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   /** A newer worker that takes over is the one to talk to. */
-  function observed(next: FoundRegistration): FoundRegistration {
-    const { registration } = next;
-    registration.addEventListener('updatefound', () => {
-      const { installing } = registration;
+  function observed(found: ServiceWorkerRegistration): ServiceWorkerRegistration {
+    found.addEventListener('updatefound', () => {
+      const { installing } = found;
       installing?.addEventListener('statechange', () => {
         if (installing.state === 'activated' && link !== undefined) renew();
       });
     });
-    return next;
+    return found;
   }
 
   function renew(): void {
@@ -261,7 +258,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
       .filter(({ method }) => LAST_COMMANDS.includes(method as never))
       .map(({ method, argument }) => ({ method, argument }) as LastCommand);
     const goodbye: Goodbye = { type: GOODBYE, documentId, lostCalls, commands };
-    if (link !== undefined || missed || commands.length > 0) found?.registration.active?.postMessage(goodbye);
+    if (link !== undefined || missed || commands.length > 0) registration?.active?.postMessage(goodbye);
     attempt?.abort();
     attempt = undefined;
     drop();

@@ -12,20 +12,12 @@ export interface RelayError extends DOMException {
   readonly cause?: CauseRecord;
 }
 
-/** What a reason says where nobody has more to say. */
+/** What a reason does not say by itself. */
 const MESSAGES: Partial<Record<Reason, string>> = {
-  'inactive-document': 'The document is not active.',
   'not-running': 'The callback has settled, or its document went away.',
-  'token-redeemed': 'The token was redeemed before.',
-  'token-unknown': 'There is no such token.',
-  'token-expired': 'The last token expired unredeemed.',
   'token-void': 'The execution of the token was cancelled or failed.',
-  'document-unresponsive': 'The document did not answer in time.',
-  'worker-unavailable': 'The service worker did not answer in time.',
-  aborted: 'The execution was cancelled.',
   'other-group': 'The token belongs to another browsing context group.',
   'version-mismatch': 'Page and worker are of versions that do not fit: reload the page.',
-  'tool-failed': 'The tool threw.',
   'tool-unavailable': 'The tool, or its document, is gone.',
   navigated: 'The document navigated away with no token outstanding.',
   'document-lost': 'The document is gone without a word.',

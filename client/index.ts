@@ -24,10 +24,9 @@ export type {
   ModelContext,
   RegisteredTool,
   RegisterToolOptions,
-  RelayStatus,
   Scope,
 } from './model-context.ts';
-export type { RelayOptions } from './relay.ts';
+export type { RelayOptions, RelayStatus } from './relay.ts';
 export { takeToken, withToken } from './token.ts';
 export type { ModelContextTool } from './tools.ts';
 

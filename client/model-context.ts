@@ -4,14 +4,12 @@
  * Owns: reading arguments as Web IDL does, the order of the methods' steps, what a listing looks like. What the methods
  * promise is decided in `client/relay`.
  */
-import type { Reason } from '../shared/errors.ts';
-import type { Snapshot } from '../shared/protocol.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
 import { relayFailure } from './errors.ts';
 import { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { createRelay, type Relay, type RelayOptions, type Target } from './relay.ts';
+import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
 import { within } from './task.ts';
 import type { ModelContextTool } from './tools.ts';
 import { inputText } from './values.ts';
@@ -58,25 +56,22 @@ export interface RegisteredTool {
   tabId?: string;
 }
 
-export interface RelayStatus {
-  /** Does the worker serve this document? */
-  readonly state: 'connecting' | 'shared' | 'alone';
-  /** Why it does not; `null` unless `alone`. */
-  readonly reason: Reason | null;
-  /** Settles once `state` is no longer `connecting`, within the connecting bound. Never rejects. */
-  readonly ready: Promise<void>;
-  /** Calls back with a snapshot of the group now and after every change, until the signal aborts. */
-  watch(callback: (snapshot: Snapshot) => void, options?: { signal?: AbortSignal }): void;
-}
-
 type EventHandler = ((event: Event) => unknown) | null;
+
+interface HandlerEntry {
+  handler: EventHandler;
+  listener(event: Event): unknown;
+}
 
 /** A document is waited for until it is parsed, but no longer than this, in milliseconds. */
 const PARSING_BOUND = 1_000;
 
 export class ModelContext extends EventTarget {
   readonly #relay: Relay;
-  readonly #handlers = new Map<string, { handler: EventHandler; listener: EventListener }>();
+  readonly #handlers = new Map<string, HandlerEntry>();
+  declare ontoolchange: EventHandler;
+  declare ontoolactivated: EventHandler;
+  declare ontoolcancel: EventHandler;
   /** Does the worker serve this document? */
   readonly relay: RelayStatus;
 
@@ -85,7 +80,7 @@ export class ModelContext extends EventTarget {
     super();
     const relay = createRelay(options, (type, toolName) => this.dispatchEvent(createEvent(type, toolName)));
     this.#relay = relay;
-    this.relay = statusOf(relay);
+    this.relay = relay.status;
   }
 
   /**
@@ -185,43 +180,32 @@ export class ModelContext extends EventTarget {
     return this.#relay.getPendingExecutions();
   }
 
-  get ontoolchange(): EventHandler {
-    return this.#handler('toolchange');
-  }
-  set ontoolchange(handler: EventHandler) {
-    this.#setHandler('toolchange', handler);
-  }
-  get ontoolactivated(): EventHandler {
-    return this.#handler('toolactivated');
-  }
-  set ontoolactivated(handler: EventHandler) {
-    this.#setHandler('toolactivated', handler);
-  }
-  get ontoolcancel(): EventHandler {
-    return this.#handler('toolcancel');
-  }
-  set ontoolcancel(handler: EventHandler) {
-    this.#setHandler('toolcancel', handler);
-  }
-
-  #handler(type: string): EventHandler {
-    return this.#handlers.get(type)?.handler ?? null;
-  }
-
   /** An event handler attribute keeps the place in the order that it got when it was first set. */
-  #setHandler(type: string, value: EventHandler): void {
-    const handler = typeof value === 'function' ? value : null;
-    const known = this.#handlers.get(type);
-    if (handler === null) {
-      if (known !== undefined) this.removeEventListener(type, known.listener);
-      this.#handlers.delete(type);
-    } else if (known !== undefined) {
-      known.handler = handler;
-    } else {
-      const entry = { handler, listener: (event: Event): unknown => entry.handler?.call(this, event) };
-      this.#handlers.set(type, entry);
-      this.addEventListener(type, entry.listener);
+  static {
+    for (const type of ['toolchange', 'toolactivated', 'toolcancel']) {
+      Object.defineProperty(ModelContext.prototype, `on${type}`, {
+        get(this: ModelContext) {
+          return this.#handlers.get(type)?.handler ?? null;
+        },
+        set(this: ModelContext, value: unknown) {
+          this.#setHandler(type, typeof value === 'function' ? (value as EventHandler) : null);
+        },
+        configurable: true,
+        enumerable: true,
+      });
     }
+  }
+
+  #setHandler(type: string, handler: EventHandler): void {
+    const entry: HandlerEntry = this.#handlers.get(type) ?? {
+      handler,
+      listener: (event: Event) => entry.handler?.call(this, event),
+    };
+    entry.handler = handler;
+    if (handler === null) this.removeEventListener(type, entry.listener);
+    else this.addEventListener(type, entry.listener);
+    if (handler === null) this.#handlers.delete(type);
+    else this.#handlers.set(type, entry);
   }
 
   #requireActive(): void {
@@ -234,19 +218,6 @@ function createEvent(type: 'toolchange' | 'toolactivated' | 'toolcancel', toolNa
   return type === 'toolactivated'
     ? new ToolActivatedEvent(type, { toolName })
     : new ToolCancelEvent(type, { toolName });
-}
-
-function statusOf(relay: Relay): RelayStatus {
-  return {
-    get state() {
-      return relay.status().state;
-    },
-    get reason() {
-      return relay.status().reason;
-    },
-    ready: relay.ready,
-    watch: (callback, { signal } = {}) => relay.watch(callback, signal),
-  };
 }
 
 function entriesOf(neighbour: Neighbour, forGroup: boolean): RegisteredTool[] {

@@ -15,82 +15,69 @@ export interface RegistrationOptions {
   register?: boolean | undefined;
 }
 
-export interface FoundRegistration {
-  registration: ServiceWorkerRegistration;
-  /** The worker is not the one that was asked for: it serves us only if it includes the relay. */
-  foreign: boolean;
-}
-
-/** Rejects with a RelayError: `no-service-worker` where there can be none, `worker-unavailable` if the signal aborts first. */
+/**
+ * Resolves once the registration has an active worker. Rejects with a RelayError: `no-service-worker` where there can be none,
+ * `worker-unavailable` if the signal aborts first.
+ */
 export async function findRegistration(
   options: RegistrationOptions,
   signal: AbortSignal,
-): Promise<FoundRegistration> {
+): Promise<ServiceWorkerRegistration> {
   const { serviceWorker } = navigator as { serviceWorker?: ServiceWorkerContainer };
   if (serviceWorker === undefined) throw relayFailure('no-service-worker', false, whyNone());
-  const found = await obtain(serviceWorker, options, signal);
-  if (!location.href.startsWith(found.registration.scope)) {
-    const message = `The page is out of the worker's scope, ${found.registration.scope}.`;
-    throw relayFailure('no-service-worker', false, message);
-  }
-  await orAborted(signal, active(found.registration));
-  return found;
+  return orAborted(signal, obtain(serviceWorker, options).then(whenActive));
 }
 
 function whyNone(): string {
-  return isSecureContext
-    ? 'This browser offers no service worker here.'
-    : 'Service workers need a secure context: https, or localhost.';
+  return isSecureContext ? 'There is no service worker here.' : 'Service workers need https, or localhost.';
+}
+
+/** The address of the worker that is to be registered. */
+export function addressOf({ worker }: RegistrationOptions): URL {
+  return new URL(worker, document.baseURI);
 }
 
 async function obtain(
   container: ServiceWorkerContainer,
-  { worker, scope, register }: RegistrationOptions,
-  signal: AbortSignal,
-): Promise<FoundRegistration> {
-  const address = new URL(worker, document.baseURI);
-  const wanted = new URL(scope ?? './', scope === undefined ? address : document.baseURI).href;
-  if (register === false) {
-    return { registration: await orAborted(signal, registered(container)), foreign: false };
-  }
-  const existing = await orAborted(signal, container.getRegistration(wanted));
-  if (existing?.scope === wanted && !isScript(existing, address))
-    return { registration: existing, foreign: true };
-  const workbox = new Workbox(address.href, { scope: wanted });
-  const registration = await orAborted(signal, refusable(workbox.register({ immediate: true })));
-  if (registration === undefined) throw relayFailure('no-service-worker');
-  return { registration, foreign: false };
+  options: RegistrationOptions,
+): Promise<ServiceWorkerRegistration> {
+  const registration = await (options.register === false ? findOwn(container) : register(container, options));
+  if (location.href.startsWith(registration.scope)) return registration;
+  throw relayFailure(
+    'no-service-worker',
+    false,
+    `The page is out of the worker's scope, ${registration.scope}.`,
+  );
 }
 
-/** Waits for the site's own registration. `ready` may never settle; the caller's bound ends the wait. */
-async function registered(container: ServiceWorkerContainer): Promise<ServiceWorkerRegistration> {
+/** The site's own registration. `ready` may never settle; the caller's bound ends the wait. */
+async function findOwn(container: ServiceWorkerContainer): Promise<ServiceWorkerRegistration> {
   return (await container.getRegistration()) ?? container.ready;
 }
 
-async function refusable<T>(registering: Promise<T>): Promise<T> {
+async function register(
+  container: ServiceWorkerContainer,
+  options: RegistrationOptions,
+): Promise<ServiceWorkerRegistration> {
+  const { href } = addressOf(options);
+  const scope = new URL(options.scope ?? '.', options.scope === undefined ? href : document.baseURI).href;
   try {
-    return await registering;
+    const existing = await container.getRegistration(scope);
+    // Another worker at our scope stays: it serves us if it includes the relay.
+    if (existing?.scope === scope && existing.active && existing.active.scriptURL !== href) return existing;
+    return (await new Workbox(href, { scope }).register({ immediate: true })) as ServiceWorkerRegistration;
   } catch (error) {
-    throw relayFailure('no-service-worker', false, `The worker could not be registered: ${String(error)}`);
+    throw relayFailure('no-service-worker', false, `The worker could not be registered: ${error}`);
   }
 }
 
-function isScript({ active, waiting, installing }: ServiceWorkerRegistration, address: URL): boolean {
-  const worker = active ?? waiting ?? installing;
-  if (worker === null) return true;
-  const { origin, pathname } = new URL(worker.scriptURL);
-  return origin === address.origin && pathname === address.pathname;
-}
-
-/** Resolves once the registration has an active worker. */
-function active(registration: ServiceWorkerRegistration): Promise<void> {
+function whenActive(registration: ServiceWorkerRegistration): Promise<ServiceWorkerRegistration> {
   return new Promise((resolve) => {
     const check = (): void => {
-      if (registration.active !== null) resolve();
-      else for (const worker of [registration.installing, registration.waiting]) watch(worker);
+      if (registration.active !== null) resolve(registration);
+      const next = registration.installing ?? registration.waiting;
+      next?.addEventListener('statechange', check, { once: true });
     };
-    const watch = (worker: ServiceWorker | null): void =>
-      worker?.addEventListener('statechange', check, { once: true });
     registration.addEventListener('updatefound', check);
     check();
   });
@@ -98,9 +85,7 @@ function active(registration: ServiceWorkerRegistration): Promise<void> {
 
 function orAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(relayFailure('worker-unavailable', false));
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
+    signal.addEventListener('abort', () => reject(relayFailure('worker-unavailable')));
     promise.then(resolve, reject);
   });
 }

@@ -71,9 +71,19 @@ export interface Relay {
   resumeTool(token: string, callback: ToolExecuteCallback): Promise<void>;
   listGroup(): Promise<ToolOwner[]>;
   getPendingExecutions(): Promise<PendingExecutionHandle[]>;
-  status(): { state: 'connecting' | 'shared' | 'alone'; reason: Reason | null };
+  readonly status: RelayStatus;
+}
+
+/** `modelContext.relay`. */
+export interface RelayStatus {
+  /** Does the worker serve this document? */
+  readonly state: 'connecting' | 'shared' | 'alone';
+  /** Why it does not; `null` unless `alone`. */
+  readonly reason: Reason | null;
+  /** Settles once `state` is no longer `connecting`, within the connecting bound. Never rejects. */
   readonly ready: Promise<void>;
-  watch(callback: (snapshot: Snapshot) => void, signal: AbortSignal | undefined): void;
+  /** Calls back with a snapshot of the group now and after every change, until the signal aborts. */
+  watch(callback: (snapshot: Snapshot) => void, options?: { signal?: AbortSignal }): void;
 }
 
 export function createRelay(options: RelayOptions, fire: Fire): Relay {
@@ -112,33 +122,21 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   const resumptions = createResumptions((redemption) => connection.send('redeem', redemption));
 
   const peer: DocumentPeer = {
-    async activate(command) {
-      return activate(command);
-    },
-    async abort({ activationId }) {
-      activations.abort(activationId, new DOMException('The execution was cancelled.', 'AbortError'));
-    },
-    async withdraw({ activationId, error }) {
-      resumptions.withdraw(activationId, error);
-    },
-    async settle({ executionId, ending }) {
+    activate,
+    abort: ({ activationId }) =>
+      activations.abort(activationId, new DOMException('Cancelled.', 'AbortError')),
+    withdraw: ({ activationId, error }) => resumptions.withdraw(activationId, error),
+    settle({ executionId, ending }) {
+      // What is not awaited here is not acknowledged: somebody else may collect it.
       if (!calls.settle(executionId, ending)) throw new Error('No such call.');
     },
-    async deliverOutput({ executionId, ...output }) {
-      calls.deliverOutput(executionId, output);
-    },
-    async release({ activationIds }) {
-      activations.release(activationIds);
-    },
-    async toolsChanged() {
-      fire('toolchange', '');
-    },
-    async observe(snapshot) {
+    deliverOutput: (output) => calls.deliverOutput(output),
+    release: ({ activationIds }) => activations.release(activationIds),
+    toolsChanged: () => fire('toolchange', ''),
+    observe(snapshot) {
       for (const watcher of watchers) watcher(snapshot);
     },
-    async ping() {
-      return true;
-    },
+    ping: () => true,
   };
 
   const connection: Connection = createConnection(
@@ -300,20 +298,24 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       void connection.send('awaitOutcomes', { executionIds });
       return collected;
     },
-    status() {
-      const { state, error } = connection.status();
-      return { state, reason: error?.reason ?? null };
-    },
-    ready: connection.ready,
-    watch(callback, signal) {
-      if (signal?.aborted) return;
-      watchers.add(callback);
-      void connection.send('watch', { on: true });
-      signal?.addEventListener('abort', () => {
-        watchers.delete(callback);
-        if (watchers.size > 0) return;
-        void connection.send('watch', { on: false });
-      });
+    status: {
+      get state() {
+        return connection.status().state;
+      },
+      get reason() {
+        return connection.status().error?.reason ?? null;
+      },
+      ready: connection.ready,
+      watch(callback, { signal } = {}) {
+        if (signal?.aborted) return;
+        const tellWorker = (): void => void connection.send('watch', { on: watchers.size > 0 });
+        watchers.add(callback);
+        tellWorker();
+        signal?.addEventListener('abort', () => {
+          watchers.delete(callback);
+          tellWorker();
+        });
+      },
     },
   };
 }

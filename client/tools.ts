@@ -108,13 +108,9 @@ function required(member: string, value: unknown): string {
 function convertAnnotations(annotations: Partial<ToolAnnotations> | undefined): ToolAnnotations | null {
   if (annotations === undefined || annotations === null) return null;
   if (typeof annotations !== 'object') throw new TypeError('annotations must be an object.');
-  const { consequentialHint, debugging, readOnlyHint, untrustedContentHint } = annotations;
-  return {
-    readOnlyHint: Boolean(readOnlyHint),
-    untrustedContentHint: Boolean(untrustedContentHint),
-    consequentialHint: Boolean(consequentialHint),
-    debugging: Boolean(debugging),
-  };
+  const hints = ['consequentialHint', 'debugging', 'readOnlyHint', 'untrustedContentHint'] as const;
+  const read = hints.map((hint) => [hint, Boolean(annotations[hint])]);
+  return Object.fromEntries(read) as ToolAnnotations;
 }
 
 function schemaText(schema: unknown, sizes: Sizes): string {

@@ -236,19 +236,26 @@ export type Acknowledgement = ErrorRecord | null;
 
 /** A page's face. */
 export interface DocumentPeer {
-  activate(command: Activate): Promise<Acknowledgement>;
-  abort(command: { activationId: ActivationId }): Promise<void>;
+  activate(command: Activate): Acknowledgement;
+  abort(command: { activationId: ActivationId }): void;
   /** An accepted resumption will not run. */
-  withdraw(command: { activationId: ActivationId; error: ErrorRecord }): Promise<void>;
+  withdraw(command: { activationId: ActivationId; error: ErrorRecord }): void;
   /** Acknowledged once the caller has it. */
-  settle(command: { executionId: ExecutionId; ending: Ending }): Promise<void>;
-  deliverOutput(command: { executionId: ExecutionId } & Output): Promise<void>;
+  settle(command: { executionId: ExecutionId; ending: Ending }): void;
+  deliverOutput(command: { executionId: ExecutionId } & Output): void;
   /** The ends of these activations are safe: forget them. */
-  release(command: { activationIds: ActivationId[] }): Promise<void>;
-  toolsChanged(): Promise<void>;
-  observe(snapshot: Snapshot): Promise<void>;
-  ping(): Promise<true>;
+  release(command: { activationIds: ActivationId[] }): void;
+  toolsChanged(): void;
+  observe(snapshot: Snapshot): void;
+  ping(): true;
 }
+
+/** A face as the other side sees it. */
+export type Remote<Face> = {
+  [Method in keyof Face]: Face[Method] extends (...args: infer Arguments) => infer Result
+    ? (...args: Arguments) => Promise<Awaited<Result>>
+    : never;
+};
 
 /** What `relay.watch` shows. It holds no input, no result, no token. */
 export interface Snapshot {

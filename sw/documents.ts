@@ -7,7 +7,7 @@
  */
 import type { Bounds } from '../shared/bounds.ts';
 import { type DocumentId, freshId } from '../shared/ids.ts';
-import { type DocumentPeer, type Hello, SUMMONS } from '../shared/protocol.ts';
+import { type DocumentPeer, type Hello, type Remote, SUMMONS } from '../shared/protocol.ts';
 import { type Clock, within } from './clock.ts';
 import { type AwaitedDocument, rivalOf } from './core/registry.ts';
 import type { State } from './core/state.ts';
@@ -18,7 +18,7 @@ const RIVAL_BOUND = 250;
 const ROUND_BOUND = 2_000;
 
 export interface Connection {
-  readonly peer: DocumentPeer;
+  readonly peer: Remote<DocumentPeer>;
   readonly clientId: string;
   close(): void;
 }
@@ -28,7 +28,7 @@ export interface Documents {
   /** The state knows it now: whoever waits for it may look. */
   arrive(clientId: string): void;
   disconnect(documentId: DocumentId): void;
-  peer(documentId: DocumentId): DocumentPeer | undefined;
+  peer(documentId: DocumentId): Remote<DocumentPeer> | undefined;
   /** Settles once every client that was open at this worker's first need of them has said hello, is gone, or had its time. */
   round(): Promise<void>;
   /** The tab id that a newcomer goes by: a fresh one if it is a copy of a live window. */

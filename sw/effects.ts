@@ -6,7 +6,7 @@
  * document is gone, or will announce itself again) and never fails anything else.
  */
 import type { DocumentId } from '../shared/ids.ts';
-import type { Activate, Call, DocumentPeer } from '../shared/protocol.ts';
+import type { Activate, Call, DocumentPeer, Remote } from '../shared/protocol.ts';
 import type { Effect } from './core/event.ts';
 import type { Execution, State } from './core/state.ts';
 import type { Documents } from './documents.ts';
@@ -35,7 +35,7 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
   };
 
   function tell(
-    peer: DocumentPeer,
+    peer: Remote<DocumentPeer>,
     effect: Exclude<Effect, { type: 'summon' | 'announce-tools' }>,
   ): void | Promise<void> {
     switch (effect.type) {
@@ -79,7 +79,7 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
   }
 
   function activate(
-    peer: DocumentPeer,
+    peer: Remote<DocumentPeer>,
     { execution, activationId, refuseAfter }: EffectOf<'activate'>,
   ): void {
     const { id: executionId, toolName, input } = execution;
@@ -100,7 +100,7 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
     );
   }
 
-  function settle(peer: DocumentPeer, { documentId, executionId, ending }: EffectOf<'settle'>): void {
+  function settle(peer: Remote<DocumentPeer>, { documentId, executionId, ending }: EffectOf<'settle'>): void {
     peer.settle({ executionId, ending: plainOf(ending) }).then(
       () => void dispatch({ type: 'outcome-delivered', executionId, documentId }),
       () => {},

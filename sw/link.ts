@@ -4,9 +4,9 @@
  * A welcomed port carries commands both ways: the page's to the {@link Coordinator} exposed here, ours to the page's
  * {@link DocumentPeer}. A refused one carries the refusal and is closed.
  */
-import { expose, type Remote, wrap } from 'comlink';
+import { expose, wrap } from 'comlink';
 import type { ErrorRecord } from '../shared/errors.ts';
-import type { Coordinator, DocumentPeer, HelloAnswer } from '../shared/protocol.ts';
+import type { Coordinator, DocumentPeer, HelloAnswer, Remote } from '../shared/protocol.ts';
 import type { Connection } from './documents.ts';
 
 type Welcome = Extract<HelloAnswer, { type: 'welcome' }>;
@@ -20,8 +20,8 @@ export function welcome(
   port.postMessage(answer);
   expose(coordinator, port);
   // The proxy stays referenced by the connection: a collected one would drop its calls.
-  const peer: Remote<DocumentPeer> = wrap<DocumentPeer>(port);
-  return { peer: peer as unknown as DocumentPeer, clientId, close: () => port.close() };
+  const peer: Remote<DocumentPeer> = wrap<DocumentPeer>(port) as unknown as Remote<DocumentPeer>;
+  return { peer, clientId, close: () => port.close() };
 }
 
 export function refuse(port: MessagePort, error: ErrorRecord): void {
