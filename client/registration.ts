@@ -63,9 +63,13 @@ async function register(
   const scope = new URL(options.scope ?? '.', options.scope === undefined ? href : document.baseURI).href;
   try {
     const existing = await container.getRegistration(scope);
+    const { active } = existing?.scope === scope ? existing : { active: null };
     // Another worker at our scope stays: it serves us if it includes the relay.
-    if (existing?.scope === scope && existing.active && existing.active.scriptURL !== href) return existing;
-    return (await new Workbox(href, { scope }).register({ immediate: true })) as ServiceWorkerRegistration;
+    if (active !== null && active.scriptURL !== href) return existing as ServiceWorkerRegistration;
+    const registering = new Workbox(href, { scope }).register({ immediate: true });
+    // While the browser looks for an update, registering takes seconds; there is no need to wait for it.
+    registering.catch(() => {});
+    return (active === null ? await registering : existing) as ServiceWorkerRegistration;
   } catch (error) {
     throw relayFailure('no-service-worker', false, `The worker could not be registered: ${error}`);
   }

@@ -17,7 +17,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves with `promise`, or with what `fallback` gives once `bound` milliseconds have passed. */
+/** Settles as `promise` does, or, once `bound` milliseconds have passed, as `fallback` says: it may throw. */
 export async function within<T, F>(
   clock: Clock,
   bound: number,
@@ -25,9 +25,9 @@ export async function within<T, F>(
   fallback: () => F,
 ): Promise<T | F> {
   let cancel = () => {};
-  const passed = new Promise<F>((resolve) => {
-    cancel = clock.after(bound, () => resolve(fallback()));
-  });
+  const passed = new Promise<void>((resolve) => {
+    cancel = clock.after(bound, resolve);
+  }).then(fallback);
   try {
     return await Promise.race([promise, passed]);
   } finally {

@@ -62,21 +62,32 @@ export interface Store {
 export function createStore(clock: Clock, bound: number, factory = openDatabase): Store {
   let opening: Promise<Database> | undefined;
 
+  /** Opens, or waits for the opening that is under way. A failed or closed one is forgotten, and no other with it. */
   function connection(): Promise<Database> {
-    opening ??= factory(forget);
-    opening.catch(forget);
-    return opening;
+    if (opening !== undefined) return opening;
+    const forget = () => {
+      if (opening === mine) opening = undefined;
+    };
+    const mine = factory(forget);
+    mine.catch(forget);
+    opening = mine;
+    return mine;
   }
 
-  function forget(): void {
+  function close(): void {
+    opening?.then(
+      (database) => database.close(),
+      () => {},
+    );
     opening = undefined;
   }
 
+  /** What comes too late is closed and aborted: nothing commits behind the back of whoever was told that it failed. */
   async function bounded<T>(attempt: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const giveUp = new AbortController();
     const timeout = () => {
       giveUp.abort();
-      forget();
+      close();
       throw new StorageError('storage-unavailable', `Storage did not answer within ${bound} ms.`);
     };
     try {
@@ -87,27 +98,31 @@ export function createStore(clock: Clock, bound: number, factory = openDatabase)
   }
 
   /** A connection that was closed under us says so by failing: once, a fresh one is tried. */
-  async function onConnection<T>(use: (database: Database) => Promise<T>): Promise<T> {
+  async function onConnection<T>(signal: AbortSignal, use: (database: Database) => Promise<T>): Promise<T> {
+    const attempt = async () => {
+      const database = await connection();
+      signal.throwIfAborted();
+      return use(database);
+    };
     try {
-      return await use(await connection());
+      return await attempt();
     } catch (error) {
-      if (!isConnectionLoss(error)) throw error;
-      forget();
-      return use(await connection());
+      if (signal.aborted || !isConnectionLoss(error)) throw error;
+      opening = undefined;
+      return attempt();
     }
   }
 
   return {
-    load: () => bounded(() => onConnection((database) => database.getAll(EXECUTIONS).then(withoutDigests))),
+    load: () =>
+      bounded((signal) =>
+        onConnection(signal, (database) => database.getAll(EXECUTIONS).then(withoutDigests)),
+      ),
     transact: (query, decide) =>
-      bounded((signal) => onConnection((database) => runTransaction(database, query, decide, signal))),
-    close() {
-      opening?.then(
-        (database) => database.close(),
-        () => {},
-      );
-      forget();
-    },
+      bounded((signal) =>
+        onConnection(signal, (database) => runTransaction(database, query, decide, signal)),
+      ),
+    close,
   };
 }
 
@@ -134,18 +149,26 @@ async function runTransaction<T extends Writes>(
 ): Promise<T> {
   const transaction = database.transaction(EXECUTIONS, 'readwrite', { durability: 'strict' });
   // A transaction that outlives its bound must not commit behind the caller's back.
-  const abort = () => transaction.abort();
-  signal.addEventListener('abort', abort);
+  signal.addEventListener('abort', () => abort(transaction));
   transaction.done.catch(() => {});
   try {
-    const records = await readRecords(transaction.store, query);
-    const decision = decide(records);
+    const decision = decide(await readRecords(transaction.store, query));
     for (const execution of decision.put) transaction.store.put(recordOf(execution)).catch(() => {});
     for (const id of decision.remove) transaction.store.delete(id).catch(() => {});
     await transaction.done;
     return decision;
-  } finally {
-    signal.removeEventListener('abort', abort);
+  } catch (error) {
+    // A record that cannot be cloned throws at once: what was put beside it goes too.
+    abort(transaction);
+    throw error;
+  }
+}
+
+function abort(transaction: { abort(): void }): void {
+  try {
+    transaction.abort();
+  } catch {
+    // It is over already.
   }
 }
 
