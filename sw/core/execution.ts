@@ -152,12 +152,14 @@ export function refuseActivation(
     loseActivation(execution, activation, 'navigated', activation.heardAt, turn);
     return;
   }
+  const readsTooLate = refusal.reason === 'document-unresponsive' && activation.resumes !== null;
+  if (readsTooLate && activation.state !== 'commanded') return;
   if (!moveActivation(activation, 'withdraw')) return;
   activation.mayHaveBegun = false;
   if (activation.resumes === null) {
     moveActivation(activation, 'withdraw');
     settle(execution, failed(refusal.reason, hasStarted(execution)), turn);
-  } else if (refusal.reason !== 'document-unresponsive') {
+  } else if (!readsTooLate) {
     withdrawResumption(execution, activation);
   }
 }

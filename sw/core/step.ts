@@ -7,7 +7,7 @@
 import { failure, type Reason } from '../../shared/errors.ts';
 import type { ExecutionId } from '../../shared/ids.ts';
 import type { Reply } from '../../shared/protocol.ts';
-import type { Effect, Event, Step, Turn } from './event.ts';
+import type { Effect, Event, SealedGrant, Step, Turn } from './event.ts';
 import {
   advance,
   beginActivation,
@@ -302,25 +302,29 @@ function openCalls(state: State, documentId: string): number {
 }
 
 function grant(work: Work, { documentId, grant }: EventOf<'token-requested'>): void {
-  const { call, executionId } = grant;
-  const known = work.state.executions.get(executionId);
-  if (known === undefined && call === null) {
+  const known = work.state.executions.get(grant.executionId);
+  const draft = known ? draftOf(known) : hearOf(work, documentId, grant);
+  if (draft === undefined) {
     work.reply = refused('not-running');
     return;
-  }
-  const document = work.documents.get(documentId);
-  const draft = known
-    ? draftOf(known)
-    : createExecution(call as NonNullable<typeof call>, work.documents.get(call?.callerDocumentId ?? ''), {});
-  if (known === undefined) {
-    draft.activations.push({
-      ...createActivation(grant.activationId, documentId, document, work.now),
-      state: 'running',
-    });
   }
   const error = grantToken(draft, grant, work.state.sizes, work.now);
   if (error !== null) work.reply = { ok: false, error };
   else finish(work, draft, () => {});
+}
+
+/**
+ * A call that stays in its tab is first heard of when it asks for a token. One of another tab's caller went through here: who
+ * is not known any more is over, and its document has not read so yet.
+ */
+function hearOf(work: Work, documentId: string, { call, activationId }: SealedGrant): Execution | undefined {
+  const caller = work.documents.get(call?.callerDocumentId ?? '');
+  const document = work.documents.get(documentId);
+  if (call === null || (caller !== undefined && caller.tabId !== document?.tabId)) return undefined;
+  const execution = createExecution(call, caller, {});
+  const activation = createActivation(activationId, documentId, document, work.now);
+  execution.activations.push({ ...activation, state: 'running' });
+  return execution;
 }
 
 function redeem(work: Work, event: EventOf<'token-presented'>): void {
