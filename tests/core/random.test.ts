@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { createWorld, type World } from './harness.ts';
 import type { PretendDocument } from './pretend-document.ts';
 
-const RUNS = Number(process.env.RUNS ?? 1_500);
+const RUNS = Number(process.env.RUNS ?? 2_500);
 const MOST_DOCUMENTS = 6;
 const LIFETIMES = [0, 1_000, 60_000, 3_600_000];
 const PAUSES = [1, 400, 2_000, 3_000, 61_000, 601_000, 3_601_000];

@@ -1,0 +1,172 @@
+/**
+ * Who is connected and what is seen of it: the tools of a group, copies of a tab, the documents worth asking for, and the
+ * snapshot that watchers get, which holds nothing private.
+ */
+import { describe, expect, test } from 'vitest';
+import { awaitedDocuments, rivalOf, snapshotOf, toolsOfGroup } from '../../sw/core/registry.ts';
+import { aDocument, anActivation, anExecution, aState, aToken, aValue, START } from './records.ts';
+
+const tool = (name: string) => ({
+  registrationId: `registration of ${name}`,
+  name,
+  title: '',
+  description: 'Does it',
+  inputSchema: '',
+  annotations: null,
+});
+
+describe('the tools of a group', () => {
+  test('document by document, of this group, and only of those that have some', () => {
+    const documents = [
+      aDocument('shop', { tools: [tool('checkout'), tool('search')], tabId: 'one' }),
+      aDocument('empty'),
+      aDocument('stranger', { tools: [tool('mine')], groupId: 'elsewhere' }),
+    ];
+    expect(toolsOfGroup(aState([], documents), 'group')).toEqual([
+      {
+        documentId: 'shop',
+        tabId: 'one',
+        url: 'https://shop.example/shop',
+        tools: [tool('checkout'), tool('search')],
+      },
+    ]);
+  });
+});
+
+describe('the rival of a newcomer', () => {
+  const rival = (newcomer: Parameters<typeof aDocument>[1], holder: Parameters<typeof aDocument>[1]) =>
+    rivalOf(aState([], [aDocument('holder', holder)]), aDocument('newcomer', newcomer))?.documentId;
+
+  test('is the live top document of another window that goes by the same tab id', () => {
+    expect(rival({}, {})).toBe('holder');
+  });
+
+  test('is not in another tab', () => {
+    expect(rival({}, { tabId: 'another' })).toBeUndefined();
+  });
+
+  test('is not a frame, and a frame has none', () => {
+    expect(rival({}, { top: false })).toBeUndefined();
+    expect(rival({ top: false }, {})).toBeUndefined();
+  });
+
+  test('is not itself', () => {
+    expect(rivalOf(aState([], [aDocument('same')]), aDocument('same'))).toBeUndefined();
+  });
+});
+
+describe('the documents that something pending waits for', () => {
+  const awaited = (...args: Parameters<typeof aState>) => awaitedDocuments(aState(...args));
+  const settled = { ending: null, as: 'result', at: START, keepUntil: START, delivered: false } as const;
+
+  test.each([
+    ['waiting', true],
+    ['commanded', true],
+    ['running', true],
+    ['held', false],
+    ['returned', false],
+    ['threw', false],
+    ['discarded', false],
+    ['lost', false],
+    ['withdrawn', false],
+  ] as const)('the document of an activation that is %s: %s', (state, isAwaited) => {
+    const execution = anExecution({ callerDocumentId: null, activations: [anActivation({ state })] });
+    expect(awaited([execution])).toEqual(
+      isAwaited ? [{ documentId: 'target', clientId: 'client of target' }] : [],
+    );
+  });
+
+  test('the caller, until it has the outcome', () => {
+    const caller = [{ documentId: 'caller', clientId: 'client of caller' }];
+    expect(awaited([anExecution()])).toEqual(caller);
+    expect(awaited([anExecution({ settled })])).toEqual(caller);
+    expect(awaited([anExecution({ settled: { ...settled, delivered: true } })])).toEqual([]);
+    expect(awaited([anExecution({ callerDocumentId: null })])).toEqual([]);
+  });
+
+  test('no document of an activation once the execution is settled', () => {
+    const activations = [anActivation()];
+    expect(awaited([anExecution({ settled, callerDocumentId: null, activations })])).toEqual([]);
+  });
+
+  test('each once, by the newest id that the browser knows it by', () => {
+    const execution = anExecution({
+      callerDocumentId: 'target',
+      callerClientId: null,
+      activations: [anActivation(), anActivation({ id: 'another', clientId: null })],
+    });
+    expect(awaited([execution])).toEqual([{ documentId: 'target', clientId: 'client of target' }]);
+    expect(awaited([execution], [aDocument('target', { clientId: 'newer' })])).toEqual([
+      { documentId: 'target', clientId: 'newer' },
+    ]);
+  });
+
+  test('one that the browser never named', () => {
+    const activations = [anActivation({ clientId: null })];
+    expect(awaited([anExecution({ callerDocumentId: null, activations })])).toEqual([
+      { documentId: 'target', clientId: null },
+    ]);
+  });
+});
+
+describe('a snapshot', () => {
+  const execution = anExecution({
+    input: aValue('card 4111'),
+    answer: aValue('receipt 77'),
+    outputs: [{ activationId: 'activation', value: aValue('address') }],
+    activations: [anActivation({ held: { error: aValue('secret'), reason: 'tool-failed' } })],
+    tokens: [aToken({ deadline: START + 5 })],
+  });
+  const settled = { ending: null, as: 'tool-failed', at: START, keepUntil: START, delivered: true } as const;
+  const documents = [
+    aDocument('shop', { tools: [tool('checkout')], top: false }),
+    aDocument('other', { groupId: 'x' }),
+  ];
+  const state = aState(
+    [execution, anExecution({ id: 'over', settled }), anExecution({ id: 'x', groupId: 'x' })],
+    documents,
+  );
+  const snapshot = snapshotOf(state, 'group', START);
+
+  test('shows the documents, executions and tokens of one group', () => {
+    expect(snapshot).toEqual({
+      generation: 'generation',
+      now: START,
+      documents: [
+        {
+          documentId: 'shop',
+          tabId: 'tab',
+          url: 'https://shop.example/shop',
+          top: false,
+          tools: ['checkout'],
+        },
+      ],
+      executions: [
+        {
+          id: 'execution',
+          toolName: 'checkout',
+          state: 'open',
+          callerDocumentId: 'caller',
+          activations: [{ id: 'activation', documentId: 'target', state: 'running' }],
+          tokens: [{ state: 'outstanding', deadline: START + 5 }],
+          outcome: null,
+        },
+        {
+          id: 'over',
+          toolName: 'checkout',
+          state: 'settled',
+          callerDocumentId: 'caller',
+          activations: [],
+          tokens: [],
+          outcome: 'tool-failed',
+        },
+      ],
+    });
+  });
+
+  test('holds no input, no result and no token', () => {
+    const shown = JSON.stringify(snapshot);
+    for (const secret of ['4111', '77', 'address', 'secret', 'digest', 'key'])
+      expect(shown).not.toContain(secret);
+  });
+});
