@@ -1,0 +1,160 @@
+// The lines of the table: what each opens, runs and reports.
+import type { Browser, Page } from '../tests/browser/driver/index.ts';
+import type { Samples } from './page.ts';
+import type { BenchSite } from './site.ts';
+import type { Measured } from './table.ts';
+
+export interface Setting {
+  site: BenchSite;
+  /** Started for this line alone. */
+  browser: Browser;
+  rounds: number;
+}
+
+export interface Line {
+  name: string;
+  /** The part of the rounds that it takes. */
+  share: number;
+  measure(setting: Setting): Promise<Measured[]>;
+}
+
+export const lines: Line[] = [
+  {
+    name: 'call within the document',
+    share: 1,
+    async measure({ site, browser, rounds }) {
+      const page = await open(browser, `${site.on('isolated')}/bench`);
+      await page.evaluate(() => bench.offer());
+      const samples = await page.evaluate((rounds) => bench.callHere(rounds), rounds);
+      return [{ name: 'call within the document : an async call, two microtasks', ...samples }];
+    },
+  },
+  {
+    name: 'call to another tab',
+    share: 1,
+    async measure({ site, browser, rounds }) {
+      const first = await open(browser, `${site.on('isolated')}/bench`);
+      const second = await popup(first, '/bench');
+      await second.evaluate(() => bench.ready);
+      await second.evaluate(() => bench.offer());
+      const samples = await first.evaluate((rounds) => bench.callThere(rounds), rounds);
+      return [{ name: 'call to another tab : the payload over four bare port hops', aim: 1.5, ...samples }];
+    },
+  },
+  {
+    name: 'token',
+    share: 1,
+    async measure({ site, browser, rounds }) {
+      const page = await open(browser, `${site.on('isolated')}/bench`);
+      const { request, resume } = await page.evaluate((rounds) => bench.tokens(rounds), rounds);
+      return [
+        {
+          name: 'requestToken, in the page : a seal and a strict put, in a bare worker',
+          aim: 2,
+          ...request,
+        },
+        {
+          name: 'resumeTool until accepted : a round trip, a strict get-and-put, an unseal',
+          aim: 2,
+          ...resume,
+        },
+      ];
+    },
+  },
+  {
+    name: 'reconnect',
+    share: 1 / 3,
+    async measure({ site, browser, rounds }) {
+      const page = await open(browser, `${site.on('isolated')}/bench-reconnect`);
+      const welcomed: Samples = { ours: [], bare: [] };
+      const served: Samples = { ours: [], bare: [] };
+      for (let round = -3; round < rounds; round += 1) {
+        for (const side of ['ours', 'bare'] as const) {
+          await page.evaluate((side) => bench.awaitDeath(side), side);
+          await browser.stopWorkers();
+          const times = await page.evaluate(() => bench.reconnected);
+          if (round < 0) continue;
+          welcomed[side].push(times.welcomed);
+          served[side].push(times.served);
+        }
+      }
+      return [
+        {
+          name: 'reconnect after a worker kill, until welcomed : bare start and handshake',
+          aim: 1.5,
+          ...welcomed,
+        },
+        { name: 'the same, until a command is answered', ...served },
+      ];
+    },
+  },
+  {
+    name: 'checkout',
+    share: 1 / 5,
+    async measure({ site, browser, rounds }) {
+      const ours = await open(browser, `${site.on('shop')}/agent`);
+      const bare = await open(browser, `${site.on('bare')}/bare-agent`);
+      const shop = await popup(ours, '/cart');
+      const bareShop = await popup(bare, '/bare-cart');
+      const samples: Samples = { ours: [], bare: [] };
+      for (let round = -3; round < rounds; round += 1) {
+        const [a, b] = [await checkout(ours), await bareCheckout(bare)];
+        await shop.goto(`${site.on('shop')}/cart`);
+        await bareShop.goto(`${site.on('bare')}/bare-cart`);
+        if (round < 0) continue;
+        samples.ours.push(a);
+        samples.bare.push(b);
+      }
+      const name = 'checkout over three navigations, more a page : the navigations alone';
+      return [{ name, aim: 20, extraPer: 3, ...samples }];
+    },
+  },
+  {
+    name: 'first visit',
+    share: 1 / 15,
+    async measure({ site, browser, rounds }) {
+      const ours: number[] = [];
+      const page = await browser.newPage();
+      for (let round = 0; round < rounds; round += 1) {
+        // A host of its own has no worker, no storage, no cache.
+        const agent = await page.waitForPopup(() => page.goto(`${site.on(`visit-${round}`)}/shop`));
+        ours.push((await page.waitFor('window.callable')) as number);
+        await agent.close();
+      }
+      return [{ name: 'first visit, until a tool has answered another tab', ours, bare: null }];
+    },
+  },
+];
+
+async function open(browser: Browser, url: string): Promise<Page> {
+  const page = await browser.newPage();
+  await page.goto(url);
+  if (url.includes('isolated')) await page.evaluate(() => bench.ready);
+  return page;
+}
+
+/** A window beside the page's, so that both stay visible. */
+function popup(page: Page, path: string): Promise<Page> {
+  return page.waitForPopup(() => page.evaluate((path) => void window.open(path, 'popup', 'popup'), path));
+}
+
+function checkout(agent: Page): Promise<number> {
+  return agent.evaluate(async () => {
+    const tools = await document.modelContext.getTools({ scope: 'group' });
+    const tool = tools.find(({ name }) => name === 'checkout');
+    if (tool === undefined) throw new Error('No checkout');
+    const begin = performance.now();
+    await document.modelContext.executeTool(tool, { address: '1 Elm Street' });
+    return performance.now() - begin;
+  });
+}
+
+function bareCheckout(agent: Page): Promise<number> {
+  return agent.evaluate(async () => {
+    const done = new Promise((resolve) => addEventListener('message', resolve, { once: true }));
+    const begin = performance.now();
+    window.open('', 'popup')?.postMessage('begin', origin);
+    await done;
+    return performance.now() - begin;
+  });
+}
