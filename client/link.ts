@@ -30,14 +30,11 @@ export function sayHello(
   const close = (): void => port.close();
   signal.addEventListener('abort', close);
   return new Promise((resolve) => {
-    port.onmessage = ({ data }: MessageEvent<HelloAnswer>) => {
+    port.onmessage = ({ data }: MessageEvent<HelloAnswer | null>) => {
+      if (data?.type === 'refused') resolve({ refused: data.error });
+      if (data?.type !== 'welcome') return;
       port.onmessage = null;
       signal.removeEventListener('abort', close);
-      if (data.type === 'refused') {
-        close();
-        resolve({ refused: data.error });
-        return;
-      }
       expose(peer, port);
       // The proxy stays referenced by the link: a collected one would drop its calls.
       const coordinator = wrap<Coordinator>(port) as unknown as Coordinator;

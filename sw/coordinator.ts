@@ -26,26 +26,21 @@ export interface Setting {
   runtime: Runtime;
   keyring: Keyring;
   documents: Documents;
-  /** Documents that listed their group, and so are told when its tools change. */
-  listeners: Set<DocumentId>;
-  watchers: Set<DocumentId>;
   /** Finds out which awaited documents are gone. */
   sweep(): Promise<void>;
   tellWatchers(): void;
   sizes: Sizes;
 }
 
-/** `connected`: the state knows the document. Commands that become events need not wait for it, their turn comes later. */
-export function createCoordinator(
-  documentId: DocumentId,
-  connected: Promise<unknown>,
-  setting: Setting,
-): Coordinator {
-  const { runtime, keyring, documents, listeners, watchers, sweep, tellWatchers, sizes } = setting;
+export function createCoordinator(documentId: DocumentId, setting: Setting): Coordinator {
+  const { runtime, keyring, documents, sweep, tellWatchers, sizes } = setting;
 
   const facts = () => runtime.state.documents.get(documentId);
   const dispatch = <T>(happening: Happening | Promise<Happening>) =>
     runtime.dispatch(happening) as Promise<Reply<T>>;
+
+  /** Commands come in their turn, after the hello's own event: by then the state knows who asks. */
+  const introduced = () => dispatch({ type: 'time-passed' });
 
   async function describe(executionId: ExecutionId, tabSecret: string): Promise<PendingExecution[]> {
     const execution = runtime.state.executions.get(executionId);
@@ -91,13 +86,13 @@ export function createCoordinator(
     announceTools: ({ tools }) =>
       dispatch({ type: 'tools-changed', documentId, tools: tools.slice(0, sizes.tools) }),
     async listTools() {
-      listeners.add(documentId);
-      await connected;
+      await introduced();
+      Object.assign(documents.get(documentId) ?? {}, { listens: true });
       await documents.round();
       return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '') };
     },
     async collect({ tabSecret }) {
-      await connected;
+      await introduced();
       await sweep();
       const reply = await dispatch<ExecutionId[]>({
         type: 'outcomes-collected',
@@ -110,8 +105,7 @@ export function createCoordinator(
     },
     awaitOutcomes: ({ executionIds }) => dispatch({ type: 'outcomes-awaited', documentId, executionIds }),
     async watch({ on }) {
-      if (on) watchers.add(documentId);
-      else watchers.delete(documentId);
+      Object.assign(documents.get(documentId) ?? {}, { watches: on });
       tellWatchers();
       return { ok: true, value: undefined };
     },
@@ -137,7 +131,7 @@ export function performLast(
   commands: readonly LastCommand[],
   setting: Setting,
 ): void {
-  const coordinator = createCoordinator(documentId, Promise.resolve(), setting);
+  const coordinator = createCoordinator(documentId, setting);
   for (const { method, argument } of commands) {
     if (LAST_COMMANDS.includes(method)) void coordinator[method](argument as never);
   }

@@ -6,7 +6,7 @@
  * has a bound.
  */
 import type { Bounds } from '../shared/bounds.ts';
-import { type DocumentId, freshId } from '../shared/ids.ts';
+import { type DocumentId, freshId, type GroupId } from '../shared/ids.ts';
 import { type DocumentPeer, type Hello, type Remote, SUMMONS } from '../shared/protocol.ts';
 import { type Clock, within } from './clock.ts';
 import { type AwaitedDocument, rivalOf } from './core/registry.ts';
@@ -20,6 +20,10 @@ const ROUND_BOUND = 2_000;
 export interface Connection {
   readonly peer: Remote<DocumentPeer>;
   readonly clientId: string;
+  readonly groupId: GroupId;
+  /** It listed its group, and so is told when the group's tools change. */
+  listens?: boolean;
+  watches?: boolean;
   close(): void;
 }
 
@@ -28,7 +32,8 @@ export interface Documents {
   /** The state knows it now: whoever waits for it may look. */
   arrive(clientId: string): void;
   disconnect(documentId: DocumentId): void;
-  peer(documentId: DocumentId): Remote<DocumentPeer> | undefined;
+  get(documentId: DocumentId): Connection | undefined;
+  all(): Iterable<[DocumentId, Connection]>;
   /** Settles once every client that was open at this worker's first need of them has said hello, is gone, or had its time. */
   round(): Promise<void>;
   /** The tab id that a newcomer goes by: a fresh one if it is a copy of a live window. */
@@ -82,7 +87,8 @@ export function createDocuments(
       connections.get(documentId)?.close();
       connections.delete(documentId);
     },
-    peer: (documentId) => connections.get(documentId)?.peer,
+    get: (documentId) => connections.get(documentId),
+    all: () => connections,
     round() {
       currentRound ??= summonAll();
       return currentRound;

@@ -6,33 +6,38 @@
  * document is gone, or will announce itself again) and never fails anything else.
  */
 import type { DocumentId } from '../shared/ids.ts';
-import type { Activate, Call, DocumentPeer, Remote } from '../shared/protocol.ts';
+import type { Call, DocumentPeer, Remote } from '../shared/protocol.ts';
 import type { Effect } from './core/event.ts';
-import type { Execution, State } from './core/state.ts';
+import type { Execution } from './core/state.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { isOpen, type Keyring, plainOf } from './seal.ts';
 
-interface Surroundings {
-  documents: Documents;
-  keyring: Keyring;
-  /** Documents that want to know when their group's tools change. */
-  listeners: ReadonlySet<DocumentId>;
-  dispatch: Runtime['dispatch'];
-  state: () => State;
-}
-
 type EffectOf<T extends Effect['type']> = Extract<Effect, { type: T }>;
 
-export function createPerformer(surroundings: Surroundings): (effect: Effect) => void | Promise<void> {
-  const { documents, keyring, listeners, dispatch, state } = surroundings;
-
+export function createPerformer(
+  documents: Documents,
+  keyring: Keyring,
+  dispatch: Runtime['dispatch'],
+): (effect: Effect) => void | Promise<void> {
   return (effect) => {
     if (effect.type === 'summon') return void summon(effect.documentId);
     if (effect.type === 'announce-tools') return announceTools(effect.groupId);
-    const peer = documents.peer(effect.documentId);
+    const peer = documents.get(effect.documentId)?.peer;
     if (peer !== undefined) return tell(peer, effect);
   };
+
+  /** A document that this generation has not met has one round to say hello. */
+  async function summon(documentId: DocumentId): Promise<void> {
+    await documents.round();
+    if (documents.get(documentId) === undefined) await dispatch({ type: 'document-lost', documentId });
+  }
+
+  function announceTools(groupId: string): void {
+    for (const [, connection] of documents.all()) {
+      if (connection.listens && connection.groupId === groupId) drop(connection.peer.toolsChanged());
+    }
+  }
 
   function tell(
     peer: Remote<DocumentPeer>,
@@ -56,8 +61,7 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
 
   /** Goes on at once if nothing in `data` has to be unsealed: a call that is not stored waits for no cipher. */
   function opened(of: Execution | string, data: unknown, act: () => void): void | Promise<void> {
-    if (isOpen(data)) return act();
-    return unseal(of, data).then(act);
+    return isOpen(data) ? act() : unseal(of, data).then(act);
   }
 
   async function unseal(of: Execution | string, data: unknown): Promise<void> {
@@ -65,57 +69,36 @@ export function createPerformer(surroundings: Surroundings): (effect: Effect) =>
     await keyring.openAll(typeof of === 'string' ? of : of.id, data);
   }
 
-  /** A document that this generation has not met has one round to say hello. */
-  async function summon(documentId: DocumentId): Promise<void> {
-    await documents.round();
-    if (documents.peer(documentId) === undefined) await dispatch({ type: 'document-lost', documentId });
-  }
-
-  function announceTools(groupId: string): void {
-    for (const documentId of listeners) {
-      if (state().documents.get(documentId)?.groupId === groupId)
-        drop(documents.peer(documentId)?.toolsChanged());
-    }
-  }
-
   function activate(
     peer: Remote<DocumentPeer>,
     { execution, activationId, refuseAfter }: EffectOf<'activate'>,
   ): void {
-    const { id: executionId, toolName, input } = execution;
+    const { id: executionId, toolName } = execution;
+    const input = execution.input.text ?? '{}';
     const key = keyring.keyOf(executionId);
-    const call = activationId === executionId ? callOf(execution, key) : null;
-    const command: Activate = {
-      activationId,
-      executionId,
-      call,
-      toolName,
-      input: input.text ?? '{}',
-      key,
-      refuseAfter,
-    };
-    peer.activate(command).then(
-      (refused) => void dispatch({ type: 'activation-acknowledged', executionId, activationId, refused }),
-      () => {},
+    const call = activationId === executionId ? callOf(execution, input, key) : null;
+    const acknowledge = peer.activate({ activationId, executionId, call, toolName, input, key, refuseAfter });
+    drop(
+      acknowledge.then(
+        (refused) => void dispatch({ type: 'activation-acknowledged', executionId, activationId, refused }),
+      ),
     );
   }
 
-  function settle(peer: Remote<DocumentPeer>, { documentId, executionId, ending }: EffectOf<'settle'>): void {
-    peer.settle({ executionId, ending: plainOf(ending) }).then(
-      () => void dispatch({ type: 'outcome-delivered', executionId, documentId }),
-      () => {},
-    );
+  function settle(peer: Remote<DocumentPeer>, effect: EffectOf<'settle'>): void {
+    const { documentId, executionId, ending } = effect;
+    const delivered = () => void dispatch({ type: 'outcome-delivered', executionId, documentId });
+    drop(peer.settle({ executionId, ending: plainOf(ending) }).then(delivered));
   }
 }
 
-function drop(delivery: Promise<void> | undefined): void {
-  delivery?.catch(() => {});
+function drop(delivery: Promise<void>): void {
+  delivery.catch(() => {});
 }
 
 /** The call as its target may have to announce it to another generation. */
-function callOf(execution: Execution, key: string): Call {
-  const { id, callerTabId, groupId, keepalive, registrationId, toolName, activations, tabKey, input } =
-    execution;
+function callOf(execution: Execution, input: string, key: string): Call {
+  const { id, callerTabId, groupId, keepalive, registrationId, toolName, activations, tabKey } = execution;
   return {
     executionId: id,
     callerDocumentId: execution.callerDocumentId ?? '',
@@ -125,7 +108,7 @@ function callOf(execution: Execution, key: string): Call {
     documentId: activations[0]?.documentId ?? '',
     registrationId,
     toolName,
-    input: input.text ?? '{}',
+    input,
     key,
     tabKey,
   };

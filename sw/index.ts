@@ -26,7 +26,7 @@ import { awaitedDocuments, snapshotOf } from './core/registry.ts';
 import { createDocuments } from './documents.ts';
 import { createPerformer } from './effects.ts';
 import { refuse, welcome } from './link.ts';
-import { createRuntime } from './runtime.ts';
+import { createRuntime, type Runtime } from './runtime.ts';
 import { createKeyring } from './seal.ts';
 import { createStore } from './store.ts';
 
@@ -64,46 +64,30 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   const locked = holdLock(generation);
   const documents = createDocuments(worker.clients, clock, bounds);
   const keyring = createKeyring();
-  const listeners = new Set<string>();
-  const watchers = new Set<string>();
-  const performer = createPerformer({ documents, keyring, listeners, dispatch, state: () => runtime.state });
   const store = createStore(clock, bounds.storage);
-  const runtime = createRuntime({ generation, bounds, sizes }, store, clock, {
+  const runtime: Runtime = createRuntime({ generation, bounds, sizes }, store, clock, {
     seal: keyring.sealAll,
-    perform: performer,
+    perform: createPerformer(documents, keyring, (happening) => runtime.dispatch(happening)),
     changed,
   });
-  let checking = false;
-  let telling = false;
-  const setting: Setting = { runtime, keyring, documents, listeners, watchers, sweep, tellWatchers, sizes };
-
-  function dispatch(...args: Parameters<typeof runtime.dispatch>): ReturnType<typeof runtime.dispatch> {
-    return runtime.dispatch(...args);
-  }
+  const lookOut = atMostEvery(LIVENESS_INTERVAL, async () => {
+    await sweep();
+    changed([]);
+  });
+  const tellWatchers = atMostEvery(WATCH_INTERVAL, () => {
+    for (const [, { watches, groupId, peer }] of documents.all()) {
+      if (watches) peer.observe(snapshotOf(runtime.state, groupId, clock.now())).catch(() => {});
+    }
+  });
+  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers, sizes };
 
   function changed(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.type === 'remove') keyring.forget(change.execution.id);
-      if (change.type === 'disconnect') {
-        documents.disconnect(change.documentId);
-        listeners.delete(change.documentId);
-        watchers.delete(change.documentId);
-      }
+      if (change.type === 'disconnect') documents.disconnect(change.documentId);
     }
-    scheduleLivenessCheck();
+    if (runtime.state.executions.size > 0) lookOut();
     tellWatchers();
-  }
-
-  function scheduleLivenessCheck(): void {
-    if (checking || awaitedDocuments(runtime.state).length === 0) return;
-    checking = true;
-    clock.after(LIVENESS_INTERVAL, checkLiveness);
-  }
-
-  async function checkLiveness(): Promise<void> {
-    await sweep();
-    checking = false;
-    scheduleLivenessCheck();
   }
 
   async function sweep(): Promise<void> {
@@ -111,19 +95,17 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     await Promise.all(missing.map((documentId) => runtime.dispatch({ type: 'document-lost', documentId })));
   }
 
-  function tellWatchers(): void {
-    if (telling || watchers.size === 0) return;
-    telling = true;
-    clock.after(WATCH_INTERVAL, () => {
-      telling = false;
-      for (const documentId of watchers) {
-        const groupId = runtime.state.documents.get(documentId)?.groupId ?? '';
-        documents
-          .peer(documentId)
-          ?.observe(snapshotOf(runtime.state, groupId, clock.now()))
-          .catch(() => {});
-      }
-    });
+  /** Called however often, `act` happens once in that many milliseconds. */
+  function atMostEvery(interval: number, act: () => void): () => void {
+    let due = false;
+    return () => {
+      if (due) return;
+      due = true;
+      clock.after(interval, () => {
+        due = false;
+        act();
+      });
+    };
   }
 
   async function receive(type: string, event: ExtendableMessageEvent): Promise<void> {
@@ -145,19 +127,14 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     await locked;
     const tabId = await documents.tabIdFor(hello, runtime.state);
     const { documentId, groupId, top, url } = hello;
-    let connected = (): void => {};
-    const connecting = new Promise<void>((resolve) => {
-      connected = resolve;
-    });
-    const coordinator = createCoordinator(documentId, connecting, setting);
-    const connection = welcome(port, { type: 'welcome', version, generation, tabId }, coordinator, clientId);
-    documents.connect(documentId, connection);
+    const coordinator = createCoordinator(documentId, setting);
+    const answer = { type: 'welcome', version, generation, tabId } as const;
+    documents.connect(documentId, welcome(port, answer, coordinator, { clientId, groupId }));
     const facts = { documentId, tabId, groupId, top, url };
     const { announcement } = hello;
     await runtime.dispatch(
       learn(announcement).then(() => ({ type: 'document-connected', facts, clientId, announcement })),
     );
-    connected();
     documents.arrive(clientId);
   }
 

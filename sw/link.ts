@@ -15,13 +15,13 @@ export function welcome(
   port: MessagePort,
   answer: Welcome,
   coordinator: Coordinator,
-  clientId: string,
+  of: Pick<Connection, 'clientId' | 'groupId'>,
 ): Connection {
   port.postMessage(answer);
   expose(coordinator, port);
   // The proxy stays referenced by the connection: a collected one would drop its calls.
-  const peer: Remote<DocumentPeer> = wrap<DocumentPeer>(port) as unknown as Remote<DocumentPeer>;
-  return { peer, clientId, close: () => port.close() };
+  const peer = wrap<DocumentPeer>(port) as unknown as Remote<DocumentPeer>;
+  return { peer, ...of, close: () => port.close() };
 }
 
 export function refuse(port: MessagePort, error: ErrorRecord): void {
