@@ -195,7 +195,7 @@ export interface Lab {
   open(path?: string): Promise<Page>;
   /** A window that the page opens. */
   join(page: Page, path?: string, features?: string): Promise<Page>;
-  /** A tab for tools and a window that it opened for the agent. `apart`: in processes of their own, so that one may crash. */
+  /** A tab for tools and one for the agent, one opened by the other. `apart`: cut off, in a process of its own, so that it may crash. */
   pair(options?: { apart?: boolean }): Promise<{ tool: Page; agent: Page }>;
   /** A fresh tab in which nothing is loaded; closed after the test like all others. */
   blank(): Promise<Page>;
@@ -247,13 +247,9 @@ export function useLab(options: LaunchOptions = {}): Lab {
       return opened;
     },
     async pair({ apart = false } = {}) {
-      const tool = await lab.open();
-      const agent = await lab.join(tool);
-      if (apart) {
-        await tool.goto(`${site.origin}/apart`);
-        await ready(tool);
-      }
-      return { tool, agent };
+      const first = await lab.open();
+      const second = await lab.join(first, apart ? '/apart' : '/lab');
+      return apart ? { tool: second, agent: first } : { tool: first, agent: second };
     },
   };
   return lab;
