@@ -37,11 +37,6 @@ interface MutableState extends State {
   executions: Map<ExecutionId, Execution>;
 }
 
-interface Waiting {
-  happening: Happening | Promise<Happening>;
-  answer: (reply: Reply<unknown>) => void;
-}
-
 export function createRuntime(
   { generation, bounds, sizes }: Pick<State, 'generation' | 'bounds' | 'sizes'>,
   store: Store,
@@ -49,34 +44,42 @@ export function createRuntime(
   shell: Shell,
 ): Runtime {
   const state: MutableState = { generation, bounds, sizes, documents: new Map(), executions: new Map() };
-  const queue: Waiting[] = [];
+  /** Changed here since they were last written: a record keeps its revision until it is. */
   const unsaved = new Set<ExecutionId>();
+  let latest: Promise<unknown> = Promise.resolve();
   let loaded = false;
-  let running = false;
   let wakeAt = Number.POSITIVE_INFINITY;
   let cancelWake = () => {};
 
-  function dispatch(happening: Waiting['happening']): Promise<Reply<unknown>> {
+  function dispatch(happening: Happening | Promise<Happening>): Promise<Reply<unknown>> {
+    const before = latest;
     return new Promise((answer) => {
-      queue.push({ happening, answer });
-      if (!running) void drain();
+      latest = before.then(() => take(happening, answer));
     });
   }
 
-  async function drain(): Promise<void> {
-    running = true;
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      try {
-        const { changes, effects, reply } = await turn(await next.happening);
-        next.answer(reply);
-        for (const effect of effects) await shell.perform(effect);
-        shell.changed(changes);
-      } catch (error) {
-        console.error('webmcp-relay: an event was dropped', error);
-        next.answer({ ok: false, error: failure('storage-unavailable', true, String(error)) });
-      }
+  async function take(
+    happening: Happening | Promise<Happening>,
+    answer: (reply: Reply<unknown>) => void,
+  ): Promise<void> {
+    try {
+      const { changes, effects, reply } = await turn(await happening);
+      answer(reply);
+      for (const effect of effects) await performed(effect);
+      shell.changed(changes);
+    } catch (error) {
+      console.error('webmcp-relay: an event was dropped', error);
+      answer({ ok: false, error: failure('storage-unavailable', true, String(error)) });
     }
-    running = false;
+  }
+
+  /** One that fails takes no other along. */
+  async function performed(effect: Effect): Promise<void> {
+    try {
+      await shell.perform(effect);
+    } catch (error) {
+      console.error('webmcp-relay: an effect failed', error);
+    }
   }
 
   function turn(happening: Happening): Step | Promise<Step> {
@@ -95,11 +98,12 @@ export function createRuntime(
     const digest = event.type === 'token-presented' ? event.digest : null;
     const ids = concerned(state, event).filter((id) => state.executions.get(id)?.stored !== false);
     await shell.seal(event);
-    const { done } = await store.transact({ ids, digest }, (records) => {
+    const { done } = await store.transact({ ids: [...new Set([...ids, ...unsaved])], digest }, (records) => {
       const found = records.find((record) => record.tokens.some((token) => token.digest === digest));
       const asked = digest === null ? event : ({ ...event, executionId: found?.id ?? null } as Event);
-      const done = step({ ...state, executions: withRecords(records) }, asked);
-      return { done, ...writesOf(done.changes) };
+      const executions = withRecords(records);
+      const done = step({ ...state, executions }, asked);
+      return { done, ...writesOf(withUnsaved(done.changes, executions)) };
     });
     unsaved.clear();
     if (!loaded) void dispatch(load());
@@ -116,24 +120,19 @@ export function createRuntime(
     return executions;
   }
 
-  function writesOf(changes: readonly Change[]): { put: Execution[]; remove: ExecutionId[] } {
-    const put = new Map<ExecutionId, Execution>();
-    const remove: ExecutionId[] = [];
+  /** Adds what could not be written before, unless another worker has written since: then that stands. */
+  function withUnsaved(changes: Change[], executions: Map<ExecutionId, Execution>): readonly Change[] {
+    const changed = new Set(changes.map((change) => 'execution' in change && change.execution.id));
     for (const id of unsaved) {
-      const execution = state.executions.get(id);
-      if (execution === undefined) remove.push(id);
-      else put.set(id, execution);
+      const execution = executions.get(id);
+      if (execution === undefined || changed.has(id)) continue;
+      const isOurs = execution === state.executions.get(id);
+      changes.push({
+        type: 'put',
+        execution: { ...execution, revision: execution.revision + Number(isOurs) },
+      });
     }
-    for (const change of changes) {
-      if ((change.type !== 'put' && change.type !== 'remove') || !change.execution.stored) continue;
-      const { execution } = change;
-      if (change.type === 'put') put.set(execution.id, execution);
-      else {
-        put.delete(execution.id);
-        remove.push(execution.id);
-      }
-    }
-    return { put: [...put.values()], remove };
+    return changes;
   }
 
   function withoutCommit(event: Event, error: unknown): Step {
@@ -143,11 +142,13 @@ export function createRuntime(
     if (event.type === 'token-requested' || event.type === 'token-presented') {
       return { changes: [], effects: [], reply: { ok: false, error: failure(reason, false, message) } };
     }
-    const done = apply(step(state, event));
+    const done = step(state, event);
     for (const change of done.changes) {
-      if ('execution' in change && change.execution.stored) unsaved.add(change.execution.id);
+      if (change.type !== 'put' || !change.execution.stored) continue;
+      change.execution.revision -= 1;
+      unsaved.add(change.execution.id);
     }
-    return done;
+    return apply(done);
   }
 
   function apply(done: Step): Step {
@@ -196,4 +197,11 @@ export function createRuntime(
 function announcesStored(event: Extract<Event, { type: 'document-connected' }>): boolean {
   const { calls, activations, resumptions } = event.announcement;
   return resumptions.length > 0 || [...calls, ...activations].some(({ stored }) => stored);
+}
+
+function writesOf(changes: readonly Change[]): { put: Execution[]; remove: ExecutionId[] } {
+  const stored = changes.filter((change) => 'execution' in change && change.execution.stored);
+  const of = (type: Change['type']): Execution[] =>
+    stored.flatMap((change) => (change.type === type && 'execution' in change ? [change.execution] : []));
+  return { put: of('put'), remove: of('remove').map(({ id }) => id) };
 }
