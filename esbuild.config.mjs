@@ -60,6 +60,8 @@ async function buildOne({ name, entry, format }, outdir, define) {
     module: format === 'esm',
     toplevel: true,
     compress: { passes: 3, keep_fargs: false },
+    // workbox-window calls its private members so; nothing of ours begins with an underscore.
+    mangle: { properties: { regex: /^_/ } },
     format: { comments: /@license/ },
     sourceMap: { content: textOf('.js.map'), url: `${name}.js.map`, filename: `${name}.js` },
   });

@@ -12,21 +12,10 @@ export interface RelayError extends DOMException {
   readonly cause?: CauseRecord;
 }
 
-/** What a reason does not say by itself. */
-const MESSAGES: Partial<Record<Reason, string>> = {
-  'not-running': 'The callback has settled, or its document went away.',
-  'token-void': 'The execution of the token was cancelled or failed.',
-  'other-group': 'The token belongs to another browsing context group.',
-  'version-mismatch': 'Page and worker are of versions that do not fit: reload the page.',
-  'tool-unavailable': 'The tool, or its document, is gone.',
-  navigated: 'The document navigated away with no token outstanding.',
-  'document-lost': 'The document is gone without a word.',
-};
-
 export function relayError(record: ErrorRecord): RelayError {
   const { reason, started, executionId, cause, message } = record;
   const error = new DOMException(
-    message || MESSAGES[reason] || reason,
+    message || reason.replaceAll('-', ' '),
     ERROR_NAMES[reason] ?? 'UnknownError',
   );
   for (const [member, value] of Object.entries({ reason, started, executionId, cause })) {

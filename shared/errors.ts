@@ -57,7 +57,7 @@ export interface ErrorRecord {
   cause?: CauseRecord;
 }
 
-/** The record of one of our own errors. Without a message it says what its reason says; the page knows the words. */
+/** The record of one of our own errors. Without a message it says what its reason says. */
 export function failure(reason: Reason, started: boolean, message = ''): ErrorRecord {
   return { reason, started, message };
 }

@@ -159,7 +159,9 @@ function objectionTo(hello: unknown): ErrorRecord | null {
     return failure('version-mismatch', false, 'Malformed hello.');
   }
   const common = PROTOCOL_VERSIONS.some((spoken) => (hello as Hello).versions.includes(spoken));
-  return common ? null : failure('version-mismatch', false);
+  return common
+    ? null
+    : failure('version-mismatch', false, 'The page and its worker are of versions that do not fit: reload.');
 }
 
 /**
