@@ -204,9 +204,11 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   function leave(): void {
     const missed = isPending();
+    // Before its activations: with a callback of this document the call that waits for it is gone too.
+    const lostCalls = calls.leave();
     activations.leave();
     resumptions.leave();
-    connection.leave({ documentId: identity.current.documentId, lostCalls: calls.leave(), missed });
+    connection.leave({ documentId: identity.current.documentId, lostCalls, missed });
   }
 
   /** Makes the token here, so that a repeated request is the same request (rule 2). */
