@@ -165,7 +165,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     collects(): string[] {
       const ids: string[] = [];
       post({ type: 'outcomes-collected', documentId, tabId: facts.tabId }, (reply) => {
-        if (reply.ok) ids.push(...(reply.value as string[]));
+        // Its own calls are no news to it.
+        const listed = reply.ok ? (reply.value as string[]) : [];
+        ids.push(...listed.filter((id) => !isAwaited(id) || awaited.get(id)?.known === 'stored'));
         for (const id of ids) if (!isAwaited(id)) awaits(callTo(facts, { executionId: id }), null, 'stored');
         post({ type: 'outcomes-awaited', documentId, executionIds: ids });
       });
@@ -476,7 +478,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     const waiting = awaited.get(executionId);
     if (waiting === undefined) return false;
     const { outcome: before, told } = waiting;
-    if (told !== null && told !== outcome && outcome !== NAVIGATED) {
+    if (told !== null && told !== outcome && told !== NAVIGATED && outcome !== NAVIGATED) {
       contradictions.push(`${executionId}: ${told}, then ${outcome}`);
     }
     waiting.told ??= outcome;
