@@ -1,7 +1,7 @@
 // One mapping of inputs and results, whichever way a call takes (semantics, Values; C18, C20).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Page } from './driver/index.ts';
-import { arrived, call, failed, type Settled, useLab } from './lab.ts';
+import { arrived, call, failed, ready, type Settled, useLab } from './lab.ts';
 
 const bench = useLab();
 
@@ -203,6 +203,8 @@ describe('results: size', () => {
     await arrived(page, '/one');
     await page.evaluate(() => lab.resume(() => `a${String.fromCharCode(0xd800)}b`));
     await page.evaluate(() => lab.logged('ended resumed'));
+    await page.goto(`${bench.site.origin}/two`);
+    await ready(page);
     await bench.browser.stopWorkers();
     await page.evaluate(() => lab.collect());
     const stored = await page.evaluate(() => lab.pending[0]?.outcome);
