@@ -1,6 +1,6 @@
 // What runs in the pages of the bench: rounds of ours and of the bare counterpart in turn, timed where they happen. The pages
 // are cross-origin isolated, because the clock of others is too coarse.
-import type { RegisteredTool } from '../client/index.ts';
+import type { RegisteredTool, ToolExecuteCallbackOptions } from '../client/index.ts';
 import { BARE_LOCK } from './bare-messages.ts';
 import {
   answerBare,
@@ -72,7 +72,9 @@ async function start(): Promise<void> {
     throw new Error(`The relay is alone: ${modelContext.relay.reason}`);
 }
 
+/** Begins from rest: what the last round left behind counts for neither. */
 async function timed(run: () => Promise<unknown>): Promise<number> {
+  await pause(REST);
   const begin = performance.now();
   await run();
   return performance.now() - begin;
@@ -150,16 +152,18 @@ async function callThere(rounds: number): Promise<Samples> {
 async function tokens(rounds: number): Promise<{ request: Samples; resume: Samples }> {
   let token = '';
   let asked = 0;
-  await modelContext.registerTool({
+  const ended = new AbortController();
+  const ask = {
     name: 'ask',
     description: 'Asks for a token',
-    execute: async (_input, { invocation }) => {
-      await pause(REST);
+    execute: async (_input: unknown, { invocation }: ToolExecuteCallbackOptions) => {
       asked = await timed(async () => {
         token = await invocation.requestToken();
       });
     },
-  });
+  };
+  const registered = modelContext.registerTool(ask, { signal: ended.signal });
+  registered.catch(() => {});
   const tool = await toolNamed('ask', 'traversable');
   const resume: Samples = { ours: [], bare: [] };
   const request = await alternate(
@@ -170,7 +174,6 @@ async function tokens(rounds: number): Promise<{ request: Samples; resume: Sampl
       await new Promise<unknown>((resolve) => {
         result = modelContext.executeTool(tool, PAYLOAD, { onoutput: resolve });
       });
-      await pause(REST);
       resume.ours.push(await timed(() => modelContext.resumeTool(token, () => 'done')));
       await result;
       return asked;
@@ -178,11 +181,11 @@ async function tokens(rounds: number): Promise<{ request: Samples; resume: Sampl
     async () => {
       await pause(REST);
       const ms = await bare.store(TEXT);
-      await pause(REST);
       resume.bare.push(await timed(() => bare.redeem()));
       return ms;
     },
   );
+  ended.abort();
   return { request, resume: { ours: resume.ours.slice(-rounds), bare: resume.bare.slice(-rounds) } };
 }
 
