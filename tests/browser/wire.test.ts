@@ -399,7 +399,7 @@ describe('a command', () => {
   });
 });
 
-test('a thousand malformed messages of each kind: a call under way and those after it are answered', async () => {
+test('a thousand malformed messages: a call under way and those after it are answered', async () => {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -418,7 +418,8 @@ test('a thousand malformed messages of each kind: a call under way and those aft
   const answered = await page.evaluate(async () => {
     const port = await rogue.open();
     const replies: Promise<Answer | null>[] = [];
-    for (let count = 0; count < 1_000; count += 1) {
+    // Five kinds, two of which are answered.
+    for (let count = 0; count < 200; count += 1) {
       void rogue.shout({ type: 'webmcp-relay:goodbye', documentId: count });
       void rogue.shout({ type: `webmcp-relay:${count}` });
       const { port1, port2 } = new MessageChannel();
@@ -438,7 +439,7 @@ test('a thousand malformed messages of each kind: a call under way and those aft
     const kinds = (await Promise.all(replies)).map((reply) => reply?.error?.reason);
     return { count: kinds.length, kinds: [...new Set(kinds)] };
   });
-  expect(answered).toEqual({ count: 2_000, kinds: ['version-mismatch'] });
+  expect(answered).toEqual({ count: 400, kinds: ['version-mismatch'] });
   expect(await call('meanwhile')).toBe('meanwhile');
   open();
   expect(await underWay).toBe('patience');

@@ -10,7 +10,9 @@ import { served } from './pages.ts';
 import { type Site, startSite } from './site.ts';
 
 const RELAY = '<script src="/webmcp-relay.js" data-register="false"></script>';
-const REGISTER = `<script>navigator.serviceWorker.register('/host-sw.js')</script>`;
+const REGISTER = `<script>
+  navigator.serviceWorker.getRegistration().then((found) => found ?? navigator.serviceWorker.register('/host-sw.js'));
+</script>`;
 
 let folder: string;
 let site: Site;
@@ -175,22 +177,17 @@ describe("beside the host's own", () => {
       });
     await checkout(shop, agent, 'Elm 2');
     const before = await generation();
-    site.route('/host-sw.js', await generate('the second version'));
+    site.route('/host-sw-2.js', await generate('the second version'));
     site.route('/precached.txt', 'the second version');
     await shop.evaluate(async () => {
-      const registration = (await navigator.serviceWorker.getRegistration()) as ServiceWorkerRegistration;
-      // An update that a page's loading has begun before counts for this one.
-      let next: ServiceWorker | null = null;
-      while (next === null) {
-        await registration.update();
-        next = registration.installing ?? registration.waiting;
-      }
+      const registration = await navigator.serviceWorker.register('/host-sw-2.js');
       const until = (state: string, worker: ServiceWorker) =>
         new Promise<void>((resolve) => {
           const check = () => worker.state === state && resolve();
           worker.addEventListener('statechange', check);
           check();
         });
+      const next = (registration.installing ?? registration.waiting) as ServiceWorker;
       await until('installed', next);
       next.postMessage({ type: 'SKIP_WAITING' });
       await until('activated', next);

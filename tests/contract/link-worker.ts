@@ -65,6 +65,6 @@ export function serve({ data, ports: [port] }: HelloEvent): void {
     port,
     answer,
     coordinatorFor(() => connection),
-    'client',
+    { clientId: 'client', groupId: 'group' },
   );
 }

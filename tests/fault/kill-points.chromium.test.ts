@@ -36,12 +36,14 @@ async function checkout(disturbance: Disturbance): Promise<void> {
   const counters = await rig.counters();
   if (isDeepStrictEqual({ ...settled, counters }, { result, outputs, counters: EVERYTHING_ONCE })) {
     expect(killed).not.toBe('');
-    expect(await rig.generationNow()).not.toBe(killed);
+    await rig.meet();
+    expect(await rig.generation()).not.toBe(killed);
   } else throw new Error(JSON.stringify({ ...settled, counters }));
 }
 
 async function killStopped(): Promise<string> {
-  const generation = await rig.stopped();
+  await rig.stopped();
+  const generation = await rig.generation();
   await rig.kill();
   return generation;
 }
@@ -52,7 +54,7 @@ function killWhileHeld(path: string): Disturbance {
     async kill() {
       const gate = rig.hold(path);
       await gate.reached;
-      const generation = rig.latestGeneration();
+      const generation = await rig.generation();
       await rig.kill();
       gate.open();
       return generation;

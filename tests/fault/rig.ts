@@ -69,15 +69,15 @@ export interface Rig {
   /** Calls the shop's tool from the agent's tab; not awaited, it goes on while the test does other things. */
   call(round: string): Promise<Outcome>;
   arm(fault: Fault): Promise<void>;
-  /** The world has stopped at the armed point; gives the generation that it stopped in. */
-  stopped(): Promise<string>;
+  /** The world has stopped at the armed point. */
+  stopped(): Promise<void>;
   kill(): Promise<void>;
-  /** The generation that welcomed a page last. */
-  latestGeneration(): string;
   /** Holds the answers of a path until the gate that it gives is opened; `reached` settles with the first request. */
   hold(path: string): { reached: Promise<void>; open(): void };
-  /** The generation that answers now. */
-  generationNow(): Promise<string>;
+  /** The generation that is alive, by its lock; asking wakes nobody. */
+  generation(): Promise<string>;
+  /** The agent asks the worker for something, so that there is one. */
+  meet(): Promise<void>;
   counters(): Promise<Record<string, string>>;
   close(): Promise<void>;
 }
@@ -91,19 +91,10 @@ export interface Outcome {
 /** An armed point is reached well within this time, in milliseconds, or never. */
 const STOP_BOUND = 15_000;
 
-function createStop(): { generation: Promise<string>; tell(generation: string): void } {
-  let tell = (_: string) => {};
-  const generation = new Promise<string>((resolve) => {
-    tell = resolve;
-  });
-  return { generation, tell };
-}
-
 /** `first` runs in the worker before everything else. */
 export async function startRig(first = ''): Promise<Rig> {
   const site = await startSite();
-  let latestGeneration = '';
-  let stopped = createStop();
+  let stopped = createGate();
   let address = '';
   const ends = new Map<string, ReturnType<typeof createGate>>();
   const held = new Map<string, () => Promise<void>>();
@@ -126,16 +117,12 @@ export async function startRig(first = ''): Promise<Rig> {
   }
 
   site.route('/fault-sw.js', first + faultWorker);
-  site.route('/fault/welcome', ({ query }: SiteRequest) => {
-    latestGeneration = query.get('of') ?? '';
-    return '';
-  });
   site.route('/fault/ended', ({ query }: SiteRequest) => {
     lastWords(query.get('of') ?? '').open();
     return '';
   });
-  site.route('/fault/stopped', ({ query }: SiteRequest) => {
-    stopped.tell(query.get('of') ?? '');
+  site.route('/fault/stopped', () => {
+    stopped.open();
     return '';
   });
   for (const [path, script] of Object.entries(PAGES)) {
@@ -186,7 +173,7 @@ export async function startRig(first = ''): Promise<Rig> {
         }
       }, round),
     async arm(fault) {
-      stopped = createStop();
+      stopped = createGate();
       await agent.evaluate(async (fault) => {
         const { active } = (await navigator.serviceWorker.getRegistration()) as ServiceWorkerRegistration;
         const { port1, port2 } = new MessageChannel();
@@ -197,12 +184,11 @@ export async function startRig(first = ''): Promise<Rig> {
         await armed;
       }, fault);
     },
-    stopped: () => within(STOP_BOUND, 'The armed point was not reached', stopped.generation),
+    stopped: () => within(STOP_BOUND, 'The armed point was not reached', stopped.opened),
     async kill() {
       await browser.stopWorkers();
       for (const text of [`billed ${address}`, `shipped ${address}`]) lastWords(text).open();
     },
-    latestGeneration: () => latestGeneration,
     hold(path) {
       const gate = createGate();
       const arrival = createGate();
@@ -216,9 +202,13 @@ export async function startRig(first = ''): Promise<Rig> {
       };
       return { reached: arrival.opened, open };
     },
-    async generationNow() {
+    generation: () =>
+      agent.evaluate(async () => {
+        const { held = [] } = await navigator.locks.query();
+        return held.map(({ name }) => name).join();
+      }),
+    async meet() {
       await agent.evaluate(() => document.modelContext.getTools({ scope: 'group' }).then(() => {}));
-      return latestGeneration;
     },
     counters: () =>
       shop.evaluate(() => {

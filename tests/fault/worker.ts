@@ -1,8 +1,6 @@
 // The worker of the fault tests: it wraps what the relay uses, then imports the built relay, unmodified. Once armed it stops
 // the world at one chosen point: from then on this worker says nothing, hears nothing and commits nothing, and tells the
 // test's server so, which then has it killed for good. A new start is not armed.
-//
-// Every welcome is reported to the server too: that is how a test knows, from the relay's own protocol, which generation served.
 
 /** Where to stop. `turn`: at which of the places of that kind, from 0. */
 export interface Fault {
@@ -23,13 +21,12 @@ function install(): void {
   const scope = globalThis as unknown as ServiceWorkerGlobalScope;
   let fault: Fault | null = null;
   let isStopped = false;
-  let generation = '';
   /** What the commands under way are, by their ids: the method, or what an end says. */
   const commands = new Map<string, string>();
   const seen = new WeakSet<Event>();
   const wrote = new WeakSet<IDBTransaction>();
 
-  const report = (what: string, of = generation) =>
+  const report = (what: string, of = '') =>
     void fetch(`/fault/${what}?of=${encodeURIComponent(of)}`, { keepalive: true });
 
   /** Is this the place? Then the world stops here. */
@@ -79,10 +76,6 @@ function install(): void {
 
   const { postMessage, addEventListener } = MessagePort.prototype;
   MessagePort.prototype.postMessage = function (message, ...rest: never[]) {
-    if (message?.type === 'welcome' && !isStopped) {
-      generation = message.generation;
-      report('welcome');
-    }
     const method = message?.type === 'APPLY' ? String(message.path) : '';
     if (method !== '') commands.set(message.id, method);
     if (stopsAt(`command ${method}`)) return;
