@@ -274,7 +274,7 @@ describe('rule 10: throws in a document that is leaving', () => {
 
   test('one of two redeemed and answered, the other expires: the answer', async () => {
     const { tool, agent } = await bench.pair();
-    await throwsLeaving(tool, 2, 2_000);
+    await throwsLeaving(tool, 2, 4_000);
     await call(agent, 'a', 'go');
     await arrived(tool, '/two');
     const [token] = await made(tool);

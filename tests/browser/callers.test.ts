@@ -2,7 +2,7 @@
 // back from the back/forward cache. A group of several windows is never cached: there, agent and tool are in one tab.
 import { describe, expect, test } from 'vitest';
 import type { Page } from './driver/index.ts';
-import { arrived, call, crash, failed, outcome, ready, useLab } from './lab.ts';
+import { arrived, call, crash, eventually, failed, outcome, ready, useLab } from './lab.ts';
 
 const bench = useLab();
 
@@ -301,7 +301,7 @@ describe('an agent in another tab', () => {
     await tool.evaluate(() => lab.open('end', 'output'));
     await agent.waitFor(() => lab.calls.a?.outputs.length === 1);
     await agent.close();
-    await expect.poll(() => redeem(tool, token)).toEqual(theVoid);
+    await eventually(() => redeem(tool, token)).toEqual(theVoid);
   });
 
   test('keepalive: it is reloaded, and collects', async () => {

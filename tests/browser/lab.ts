@@ -1,7 +1,7 @@
 // What the Chromium tests share: pages with the relay and a few words for tests to speak in them (`lab`), and tabs that are
 // closed after each test. Every tab that `open` gives is a group of its own; `join` opens a window with an opener.
 import type { Page as PuppeteerPage } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type {
   CauseRecord,
   ExecuteToolOptions,
@@ -254,6 +254,9 @@ export function useLab(options: LaunchOptions = {}): Lab {
   };
   return lab;
 }
+
+/** What becomes true by itself, however slow the machine is. */
+export const eventually = <T>(ask: () => T | Promise<T>) => expect.poll(ask, { timeout: 20_000 });
 
 /** Resolves once the page has its lab and the worker serves it. */
 export async function ready(page: Page): Promise<void> {

@@ -2,7 +2,18 @@
 import type { Page as PuppeteerPage } from 'puppeteer-core';
 import { describe, expect, test } from 'vitest';
 import type { Page } from './driver/index.ts';
-import { arrived, call, failed, LAB, type LabInPage, outcome, outputs, ready, useLab } from './lab.ts';
+import {
+  arrived,
+  call,
+  eventually,
+  failed,
+  LAB,
+  type LabInPage,
+  outcome,
+  outputs,
+  ready,
+  useLab,
+} from './lab.ts';
 import { createGate, pieces, redirect } from './site.ts';
 
 const bench = useLab();
@@ -230,7 +241,7 @@ describe('a slow server, and a throw while leaving (rule 10)', () => {
       }),
     );
     await tool.evaluate(() => void location.assign('/nothing'));
-    await expect.poll(() => bench.site.requests.at(-1)?.path).toBe('/nothing');
+    await eventually(() => bench.site.requests.at(-1)?.path).toBe('/nothing');
     await tool.evaluate(() => 'settled');
     await call(agent, 'a', 'go');
     expect(await outcome(agent, 'a')).toEqual(

@@ -1,7 +1,7 @@
 // Several tabs of one group: whose tool runs, who is who, and what is left of tabs that are gone.
 import { describe, expect, test } from 'vitest';
 import type { Page } from './driver/index.ts';
-import { arrived, call, crash, failed, LAB, outcome, ready, useLab } from './lab.ts';
+import { arrived, call, crash, eventually, failed, LAB, outcome, ready, useLab } from './lab.ts';
 import { served } from './pages.ts';
 
 const bench = useLab();
@@ -47,7 +47,7 @@ describe('C16: a call runs in the document that the agent chose', () => {
       await loaded;
       await (frame.contentWindow as unknown as typeof globalThis).lab.register('whoami', () => 'frame');
     });
-    await expect.poll(() => names(agent)).toHaveLength(3);
+    await eventually(() => names(agent)).toHaveLength(3);
     expect(await askAll(agent)).toEqual(['frame', 'tab one', 'tab two']);
     const owners = await agent.evaluate(async () => {
       const tools = await document.modelContext.getTools({ scope: 'group' });
@@ -72,7 +72,7 @@ describe('C16: a call runs in the document that the agent chose', () => {
     const third = await bench.join(tool);
     await whoami(tool, 'reloaded');
     await whoami(third, 'closed');
-    await expect.poll(() => names(agent)).toHaveLength(2);
+    await eventually(() => names(agent)).toHaveLength(2);
     await agent.evaluate(async () => {
       Object.assign(window, { old: await document.modelContext.getTools({ scope: 'group' }) });
     });
@@ -86,7 +86,7 @@ describe('C16: a call runs in the document that the agent chose', () => {
     });
     const unavailable = failed('tool-unavailable', 'UnknownError', false);
     expect(old).toEqual([unavailable, unavailable]);
-    await expect.poll(() => names(agent)).toHaveLength(1);
+    await eventually(() => names(agent)).toHaveLength(1);
     expect(await askAll(agent)).toEqual(['anew']);
   });
 
@@ -99,6 +99,18 @@ describe('C16: a call runs in the document that the agent chose', () => {
     });
     expect(settled).toEqual(failed('tool-unavailable', 'UnknownError', false));
     expect(await agent.evaluate(() => lab.names('traversable'))).toEqual([]);
+  });
+
+  test('a bare name reaches no other tab: which one is for the agent to say', async () => {
+    const { tool, agent } = await bench.pair();
+    await whoami(tool, 'chosen by nobody');
+    const settled = await agent.evaluate(async () => {
+      const { name, title, description, origin } = await lab.find('whoami');
+      const bare = { name, title, description, origin, window: null };
+      return lab.settled(document.modelContext.executeTool(bare as never));
+    });
+    expect(settled).toEqual(failed('tool-unavailable', 'UnknownError', false));
+    expect(await tool.evaluate(() => lab.log)).toEqual([]);
   });
 
   test('C07: the result comes after the list that it implies', async () => {
@@ -183,7 +195,7 @@ describe('who is who', () => {
     expect(original).toEqual(before);
     expect(copied.group).toBe(before.group);
     expect(copied.tab).not.toBe(before.tab);
-    await expect.poll(() => names(page)).toHaveLength(2);
+    await eventually(() => names(page)).toHaveLength(2);
     expect(await askAll(page)).toEqual(['copy', 'original']);
     const tabs = await page.evaluate(async () => {
       const tools = await document.modelContext.getTools({ scope: 'group' });
@@ -225,7 +237,7 @@ describe('who is who', () => {
     await ready(restored);
     await whoami(restored, 'restored');
     expect(await identity(restored)).toEqual(before);
-    await expect.poll(() => askAll(witness)).toEqual(['restored']);
+    await eventually(() => askAll(witness)).toEqual(['restored']);
   });
 
   test('a group of three levels', async () => {
@@ -263,7 +275,7 @@ describe('pages that come and go', () => {
       await tool.reload();
       await tool.waitFor(() => 'lab' in window);
       const origin = await tool.evaluate(() => `${performance.timeOrigin}`);
-      await expect.poll(() => askAll(agent)).toEqual([origin]);
+      await eventually(() => askAll(agent)).toEqual([origin]);
     }
   });
 
@@ -292,7 +304,7 @@ describe('pages that come and go', () => {
     await ready(tool);
     await tool.evaluate(() => (window as unknown as { sayItNow(): Promise<void> }).sayItNow());
     const origin = await tool.evaluate(() => `${performance.timeOrigin}`);
-    await expect.poll(() => askAll(agent)).toEqual([origin]);
+    await eventually(() => askAll(agent)).toEqual([origin]);
   });
 
   test('C13: a page that was force-reloaded is served without a controller', async () => {
@@ -319,7 +331,7 @@ describe('pages that come and go', () => {
       }, index);
       tabs.push(tab);
     }
-    await expect.poll(() => names(agent)).toHaveLength(24);
+    await eventually(() => names(agent)).toHaveLength(24);
     for (const index of [0, 1, 2]) await call(agent, `call ${index}`, `t${index}a`);
     const [first, second, third, fourth] = tabs as [Page, Page, Page, Page];
     await first.evaluate(() => lab.logged('began t0a'));
@@ -332,7 +344,7 @@ describe('pages that come and go', () => {
     // One that nobody has called is noticed too.
     await crash(tabs[4] as Page);
     const live = ['t5', 't6', 't7'].flatMap((name) => [`${name}a`, `${name}b`, `${name}c`]);
-    await expect.poll(() => names(agent), { timeout: 10_000 }).toEqual(live);
+    await eventually(() => names(agent)).toEqual(live);
     expect(await outcome(agent, 'call 0')).toEqual(failed('document-lost', 'UnknownError', true));
     expect(await outcome(agent, 'call 1')).toEqual(failed('navigated', 'UnknownError', true));
     expect(await outcome(agent, 'call 2')).toEqual(failed('navigated', 'UnknownError', true));

@@ -1,7 +1,7 @@
 // Rules 1 to 8, 12 and 13: what a continuation token is good for, how long, and for whom.
 import { describe, expect, test } from 'vitest';
 import type { Page } from './driver/index.ts';
-import { arrived, call, failed, LAB, outcome, outputs, ready, useLab } from './lab.ts';
+import { arrived, call, eventually, failed, LAB, outcome, outputs, ready, useLab } from './lab.ts';
 
 const bench = useLab();
 
@@ -109,7 +109,7 @@ describe('rule 1: who may ask', () => {
     );
     await call(agent, 'a', 'go');
     const bad = Array.from({ length: 6 }, () => 'TypeError');
-    await expect.poll(() => outputs(agent, 'a')).toEqual([JSON.stringify([...bad, 'string', 'string'])]);
+    await eventually(() => outputs(agent, 'a')).toEqual([JSON.stringify([...bad, 'string', 'string'])]);
   });
 });
 
@@ -262,26 +262,30 @@ describe('rule 3: who may redeem', () => {
     };
     await tool.evaluate(race, 'tool');
     await agent.evaluate(race, 'agent');
-    const results = await agent.evaluate(async () => {
-      const starter = new BroadcastChannel('race');
-      const { redeem } = window as unknown as { redeem(token: string): Promise<void> };
-      const tool = await lab.find('go');
-      const results: [string, string][] = [];
-      for (let round = 0; round < 200; round += 1) {
-        let token = '';
-        const onoutput = (text: string | null) => {
-          token = text as string;
-          if (round % 2 === 0) void redeem(token);
-          starter.postMessage(token);
-        };
-        const winner = await document.modelContext.executeTool(tool, {}, { onoutput });
-        results.push([token, winner as string]);
-      }
-      return results;
-    });
+    const results: [string, string][] = [];
+    for (let part = 0; part < 4; part += 1) {
+      const fifty = await agent.evaluate(async () => {
+        const starter = new BroadcastChannel('race');
+        const { redeem } = window as unknown as { redeem(token: string): Promise<void> };
+        const tool = await lab.find('go');
+        const results: [string, string][] = [];
+        for (let round = 0; round < 50; round += 1) {
+          let token = '';
+          const onoutput = (text: string | null) => {
+            token = text as string;
+            if (round % 2 === 0) void redeem(token);
+            starter.postMessage(token);
+          };
+          const winner = await document.modelContext.executeTool(tool, {}, { onoutput });
+          results.push([token, winner as string]);
+        }
+        return results;
+      });
+      results.push(...fifty);
+    }
     const fared = (page: Page) =>
       page.evaluate(() => (window as unknown as { here: Record<string, string> }).here);
-    await expect.poll(async () => Object.keys(await fared(tool)).length).toBe(200);
+    await eventually(async () => Object.keys(await fared(tool)).length).toBe(200);
     const [inTool, inAgent] = [await fared(tool), await fared(agent)];
     for (const [token, winner] of results) {
       expect({ tool: inTool[token], agent: inAgent[token] }).toEqual(
@@ -380,7 +384,7 @@ describe('rule 5: accepted but not begun', () => {
       await (frame.contentWindow as unknown as typeof globalThis).lab.resume(() => 'never', token);
       frame.remove();
     }, token);
-    await expect.poll(() => redeem(tool, token)).toEqual(accepted);
+    await eventually(() => redeem(tool, token)).toEqual(accepted);
     await ends(tool);
     await ends(tool, 'resumed');
     expect(await outcome(agent, 'a')).toEqual({ value: 'resumed' });
@@ -406,15 +410,18 @@ describe('rule 6: its lifetime', () => {
     await asks(tool, 700);
     await call(agent, 'a', 'go');
     const [token] = await granted(tool);
-    await agent.evaluate(() => void lab.calls.a?.settled.then(() => lab.open('at', Date.now())));
-    const endedAt = await tool.evaluate(() => {
-      lab.open('end');
-      return Date.now();
+    // A timer of the same length beside it, from the output on, says how slow the machine is.
+    const late = agent.evaluate(async () => {
+      const { outputs, settled } = lab.calls.a as (typeof lab.calls)[string];
+      while (outputs.length === 0) await new Promise((resolve) => setTimeout(resolve));
+      const at = (promise: Promise<unknown>) => promise.then(() => performance.now());
+      const timer = new Promise((resolve) => setTimeout(resolve, 700));
+      const [timerAt, settledAt] = await Promise.all([at(timer), at(settled)]);
+      return settledAt - timerAt;
     });
-    const learntAt = (await agent.evaluate(() => lab.gate('at'))) as number;
+    await ends(tool);
+    expect(await late).toBeLessThanOrEqual(1_000);
     expect(await outcome(agent, 'a')).toEqual(expired);
-    expect(learntAt - endedAt).toBeGreaterThanOrEqual(700);
-    expect(learntAt - endedAt).toBeLessThanOrEqual(700 + 1_000);
     expect(await redeem(tool, token)).toEqual(refusals.expired);
   });
 
@@ -502,7 +509,7 @@ describe('C10: a token that is navigated with at once is never lost', () => {
       await ready(tool);
     }
     expect(await tool.evaluate(() => localStorage.getItem('lost'))).toBe(null);
-  });
+  }, 180_000);
 
   test('with an input of 1 MB', async () => {
     page('/hop', '/hop2');
