@@ -31,6 +31,15 @@ export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
   };
   mkdirSync(outdir, { recursive: true });
   await Promise.all(outputs.map((output) => buildOne(output, outdir, defined)));
+  writeFileSync(join(outdir, 'licenses.txt'), licenses());
+}
+
+/** The licences of what is bundled, beside the files instead of in each. */
+function licenses() {
+  const names = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies);
+  const text = (/** @type {string} */ name) =>
+    readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8');
+  return names.map((name) => `${name}\n\n${text(name)}`).join('\n\n');
 }
 
 /**
@@ -46,7 +55,6 @@ async function buildOne({ name, entry, format }, outdir, define) {
     bundle: true,
     write: false,
     sourcemap: 'external',
-    legalComments: 'inline',
     // The oldest of the engines that the tests run: Safari 17, Firefox ESR.
     target: 'es2022',
     alias,
@@ -62,7 +70,7 @@ async function buildOne({ name, entry, format }, outdir, define) {
     compress: { passes: 3, keep_fargs: false },
     // workbox-window calls its private members so; nothing of ours begins with an underscore.
     mangle: { properties: { regex: /^_/ } },
-    format: { comments: /@license/ },
+    format: { comments: false },
     sourceMap: { content: textOf('.js.map'), url: `${name}.js.map`, filename: `${name}.js` },
   });
   writeFileSync(join(outdir, `${name}.js`), code);

@@ -6,25 +6,17 @@
  */
 import type { Sizes } from '../shared/bounds.ts';
 import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
-import type { ActivationId, ExecutionId } from '../shared/ids.ts';
-import type { AnnouncedActivation, Call, End, EndReport, Grant, Reply } from '../shared/protocol.ts';
+import type { ActivationId } from '../shared/ids.ts';
+import type { AnnouncedActivation, End, EndReport, Grant, KeyedCall, Reply } from '../shared/protocol.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
 import type { Lifetime } from './lifetime.ts';
 import { nextTask } from './task.ts';
 import { resultText } from './values.ts';
 import type { LocalCaller } from './window-tree.ts';
 
-/** What an activation is, before it begins. */
-export interface ActivationOrder {
+/** What an activation is, before it begins. A first one has the id of its execution. */
+export interface ActivationOrder extends KeyedCall {
   readonly id: ActivationId;
-  readonly executionId: ExecutionId;
-  readonly toolName: string;
-  /** JSON text. */
-  readonly input: string;
-  /** The execution's key. */
-  readonly key: string;
-  /** How another worker would have to be told of it; `null` for a resumed one, which is stored. */
-  readonly call: Call | null;
   /** The caller in this tab; `null` if the worker commanded it. */
   readonly caller: LocalCaller | null;
 }
@@ -76,7 +68,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
       ...order,
       controller: new AbortController(),
       state: 'queued',
-      stored: order.call === null,
+      stored: order.id !== order.call.executionId,
       end: null,
       requests: new Set(),
     };
@@ -97,16 +89,16 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
 
   async function run(activation: ActivationHere, callback: ToolExecuteCallback): Promise<void> {
     activation.state = 'running';
-    surroundings.fire('toolactivated', activation.toolName);
+    surroundings.fire('toolactivated', activation.call.toolName);
     const { signal } = activation.controller;
     const departures = surroundings.lifetime.departures();
     const invocation = new ModelContextToolInvocation((lifetime) => requestToken(activation, lifetime));
     let end: End;
     try {
-      const value = await callback(JSON.parse(activation.input), { signal, invocation });
+      const value = await callback(JSON.parse(activation.call.input.text ?? '{}'), { signal, invocation });
       end = endOf(resultText(value, surroundings.sizes.value), departures);
     } catch (thrown) {
-      console.warn(`webmcp-relay: the tool ${activation.toolName} threw`, thrown);
+      console.warn(`webmcp-relay: the tool ${activation.call.toolName} threw`, thrown);
       end = threw({ ...failure('tool-failed', true), cause: causeOf(thrown) }, departures);
     }
     // Whether it gave an answer or an output is known once its requests are answered.
@@ -141,8 +133,8 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
   }
 
   /** Tells the worker. What it has stored is safe; any other end is kept until its caller has it. */
-  async function report({ id, executionId, key, stored }: ActivationHere, end: End): Promise<void> {
-    const reply = await surroundings.reportEnd({ activationId: id, executionId, key, end });
+  async function report({ id, call, key, stored }: ActivationHere, end: End): Promise<void> {
+    const reply = await surroundings.reportEnd({ activationId: id, executionId: call.executionId, key, end });
     if (stored || !reply.ok) here.delete(id);
   }
 
@@ -156,7 +148,8 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
     if (activation.state !== 'running' || !surroundings.lifetime.isActive()) {
       return { ok: false, error: failure('not-running', true) };
     }
-    const { id, executionId, call, key, stored, caller } = activation;
+    const { id, call, key, stored, caller } = activation;
+    const { executionId } = call;
     caller?.tokenRequested();
     const grant = { activationId: id, executionId, call: stored ? null : call, key, lifetime };
     const request = surroundings.requestToken(grant);
@@ -178,7 +171,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
     activation.state = 'over';
     if (!wasRunning) return;
     activation.controller.abort(reason);
-    surroundings.fire('toolcancel', activation.toolName);
+    surroundings.fire('toolcancel', activation.call.toolName);
   }
 
   function leave(): void {
@@ -209,6 +202,7 @@ function isWorkersConcern({ caller, stored, requests }: ActivationHere): boolean
   return caller === null || stored || requests.size > 0;
 }
 
-function announcedOf({ id, executionId, key, stored, call, end }: ActivationHere): AnnouncedActivation {
-  return { activationId: id, executionId, key, stored, call, end };
+function announcedOf({ id, key, stored, call, end }: ActivationHere): AnnouncedActivation {
+  const { executionId } = call;
+  return { activationId: id, executionId, key, stored, call: stored ? null : call, end };
 }

@@ -10,7 +10,7 @@ import type {
   AnnouncedCall,
   Call,
   Ending,
-  LostCall,
+  KeyedCall,
   Output,
   PendingExecution,
   Reply,
@@ -23,7 +23,7 @@ export type OutputListener = ((text: string | null) => void) | null | undefined;
 /** What calls need of the document around them. */
 export interface CallSurroundings {
   /** Sends the call to the worker; the outcome comes later. */
-  execute(call: Call): Promise<Reply>;
+  execute(command: KeyedCall): Promise<Reply>;
   cancel(executionId: ExecutionId): void;
   /** Something waits for the worker now: have one. */
   wake(): void;
@@ -31,16 +31,12 @@ export interface CallSurroundings {
   announce(): void;
 }
 
-/** Who calls. */
-export type Caller = Pick<Call, 'callerDocumentId' | 'callerTabId' | 'groupId'>;
-
 export interface CallOptions {
   signal?: AbortSignal | undefined;
   onoutput?: OutputListener;
 }
 
-interface CallHere {
-  readonly call: Call;
+interface CallHere extends KeyedCall {
   /** The document in this tab that runs it; `null` if the worker takes care. */
   readonly target: Neighbour | null;
   /** Has the worker heard of it? `'maybe'`: its tool has asked for a token. */
@@ -65,16 +61,15 @@ export interface PendingExecutionHandle {
 }
 
 export interface Calls {
-  execute(call: Call, target: Neighbour | null, options: CallOptions): Promise<string | null>;
-  /** `caller`: who this document is, as a caller. */
-  collect(pending: readonly PendingExecution[], caller: Caller): PendingExecutionHandle[];
+  execute(command: KeyedCall, target: Neighbour | null, options: CallOptions): Promise<string | null>;
+  collect(pending: readonly PendingExecution[]): PendingExecutionHandle[];
   /** The outcome of a call of this document; `false` if it awaits no such call. */
   settle(executionId: ExecutionId, ending: Ending): boolean;
   deliverOutput(output: { executionId: ExecutionId } & Output): void;
   announced(): AnnouncedCall[];
   isPending(): boolean;
   /** The document goes away: what dies with it. */
-  leave(): LostCall[];
+  leave(): Call[];
   /** It is back from the back/forward cache: what died cannot be answered any more. */
   returned(): void;
 }
@@ -85,7 +80,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
 
   /** Makes a promise for the outcome of a call, and everything that may settle it. */
   function open(
-    call: Call,
+    { call, key }: KeyedCall,
     target: Neighbour | null,
     { signal, onoutput }: CallOptions,
   ): Promise<string | null> {
@@ -98,7 +93,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
         else reject(errorOf(ending, call.executionId));
       };
       signal?.addEventListener('abort', abort, { once: true });
-      here.set(call.executionId, { call, target, known: 'no', outputs: new Set(), onoutput, settle });
+      here.set(call.executionId, { call, key, target, known: 'no', outputs: new Set(), onoutput, settle });
     });
   }
 
@@ -111,9 +106,13 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     if (waiting.known !== 'no') surroundings.cancel(executionId);
   }
 
-  function execute(call: Call, target: Neighbour | null, options: CallOptions): Promise<string | null> {
-    const promise = open(call, target, options);
-    const waiting = here.get(call.executionId) as CallHere;
+  function execute(
+    command: KeyedCall,
+    target: Neighbour | null,
+    options: CallOptions,
+  ): Promise<string | null> {
+    const promise = open(command, target, options);
+    const waiting = here.get(command.call.executionId) as CallHere;
     if (target === null) viaWorker(waiting);
     else withinTab(waiting, target);
     return promise;
@@ -121,7 +120,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
 
   function viaWorker(waiting: CallHere): void {
     waiting.known = 'sent';
-    void surroundings.execute(waiting.call).then((reply) => {
+    void surroundings.execute({ call: waiting.call, key: waiting.key }).then((reply) => {
       if (!reply.ok && here.has(waiting.call.executionId)) waiting.settle(failed(reply.error));
     });
   }
@@ -148,7 +147,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
         else surroundings.announce();
       },
     };
-    const refusal = target.activate(waiting.call, caller);
+    const refusal = target.activate({ call: waiting.call, key: waiting.key }, caller);
     if (refusal !== null) waiting.settle(failed(refusal));
     else watchTarget(waiting, target, caller);
   }
@@ -165,37 +164,26 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     }, 1_000);
   }
 
-  function collect(pending: readonly PendingExecution[], caller: Caller): PendingExecutionHandle[] {
+  function collect(pending: readonly PendingExecution[]): PendingExecutionHandle[] {
     return pending
-      .filter(({ executionId }) => collected.has(executionId) || !here.has(executionId))
-      .map((execution) => collected.get(execution.executionId) ?? handleOf(execution, caller));
+      .filter(({ call: { executionId } }) => collected.has(executionId) || !here.has(executionId))
+      .map((execution) => collected.get(execution.call.executionId) ?? handleOf(execution));
   }
 
-  function handleOf(
-    { outputs: known, ...execution }: PendingExecution,
-    caller: Caller,
-  ): PendingExecutionHandle {
-    const call: Call = {
-      ...caller,
-      ...execution,
-      input: execution.input.text ?? '{}',
-      keepalive: false,
-      documentId: '',
-      registrationId: '',
-      tabKey: null,
-    };
+  function handleOf({ outputs: known, ...command }: PendingExecution): PendingExecutionHandle {
+    const { call } = command;
     const abort = new AbortController();
     let state: 'open' | 'settled' = 'open';
     const outputs: (string | null)[] = [];
     const handle: PendingExecutionHandle = {
       id: call.executionId,
       toolName: call.toolName,
-      input: parsed(call.input),
+      input: JSON.parse(call.input.text ?? '{}'),
       get state() {
         return state;
       },
       outputs,
-      outcome: open(call, null, { signal: abort.signal, onoutput: receive }),
+      outcome: open(command, null, { signal: abort.signal, onoutput: receive }),
       onoutput: null,
       cancel: () => abort.abort(relayError({ ...failure('aborted', true), executionId: call.executionId })),
     };
@@ -222,18 +210,12 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     waiting.onoutput?.(value.text ?? null);
   }
 
-  function leave(): LostCall[] {
+  function leave(): Call[] {
     const lost = [...here.values()].filter(({ known }) => known === 'no');
     for (const { call, target } of lost) {
       if (target !== null && target.window !== window) target.abort(call.executionId, undefined);
     }
-    return lost.map(({ call: { executionId, callerTabId, groupId, toolName, input } }) => ({
-      executionId,
-      callerTabId,
-      groupId,
-      toolName,
-      input,
-    }));
+    return lost.map(({ call }) => call);
   }
 
   function returned(): void {
@@ -254,7 +236,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     announced: () =>
       [...here.values()]
         .filter(({ known }) => known !== 'no')
-        .map(({ call, known }) => ({ call, stored: known !== 'sent' })),
+        .map(({ call, key, known }) => ({ call, key, stored: known !== 'sent' })),
     isPending: () => [...here.values()].some(({ known }) => known !== 'no'),
     leave,
     returned,
@@ -268,12 +250,4 @@ function failed({ reason, started, ...error }: ErrorRecord): Ending {
 function errorOf(ending: Extract<Ending, { type: 'failed' }>, executionId: ExecutionId): RelayError {
   const { reason, started, detail } = ending;
   return relayError({ message: '', ...JSON.parse(detail?.text ?? '{}'), reason, started, executionId });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
 }

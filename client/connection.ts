@@ -8,6 +8,7 @@
 import type { Bounds } from '../shared/bounds.ts';
 import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
 import {
+  type Call,
   type Coordinator,
   type DocumentPeer,
   GOODBYE,
@@ -15,12 +16,10 @@ import {
   type Hello,
   LAST_COMMANDS,
   type LastCommand,
-  type LostCall,
   lockName,
   type Reply,
   SUMMONS,
 } from '../shared/protocol.ts';
-import { type ConnectionEvent, type ConnectionState, nextConnectionState } from './core/connection.ts';
 import type { RelayError } from './errors.ts';
 import { type Answer, type Link, sayHello } from './link.ts';
 import { addressOf, findRegistration, type RegistrationOptions } from './registration.ts';
@@ -28,8 +27,6 @@ import { within } from './task.ts';
 
 /** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
 const HELLO_BOUND = 1_500;
-/** Where Web Locks are missing, a worker that is needed is asked this often whether it lives. */
-const PING_INTERVAL = 20_000;
 /** After a failure the next attempt comes by itself, each time twice as late. */
 const FIRST_RETRY = 5_000;
 const LAST_RETRY = 300_000;
@@ -73,17 +70,19 @@ export interface Connection {
   /** Says hello again, with everything there is to announce. */
   renew(): void;
   /** The document goes away. `missed`: the worker has something to learn from that. */
-  leave(goodbye: { documentId: string; lostCalls: LostCall[]; missed: boolean }): void;
+  leave(goodbye: { documentId: string; lostCalls: Call[]; missed: boolean }): void;
 }
 
 export function createConnection(options: ConnectionOptions, owner: ConnectionOwner): Connection {
   const { bounds } = options;
   const outbox = new Set<Unacknowledged>();
-  let state: ConnectionState = 'idle';
+  /** `lost`: the worker's generation is dead, and nothing has needed another one yet. */
+  let state: 'idle' | 'connecting' | 'connected' | 'lost' | 'alone' = 'idle';
   let error: ErrorRecord | null = null;
   let active = false;
+  /** Of the latest hello that was said. */
+  let helloId = '';
   let served = false;
-  let final = false;
   let registration: ServiceWorkerRegistration | undefined;
   let link: Link | undefined;
   let attempt: AbortController | undefined;
@@ -94,30 +93,24 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     settleReady = resolve;
   });
 
-  function move(event: ConnectionEvent): boolean {
-    const next = nextConnectionState(state, event);
-    const moved = next !== state;
-    state = next;
-    return moved;
-  }
-
   function need(): void {
-    if (active && move('need')) void connect();
+    if (active && (state === 'idle' || state === 'lost')) void connect();
   }
 
   async function connect(): Promise<void> {
     const current = new AbortController();
     attempt?.abort();
     attempt = current;
+    state = 'connecting';
     const timer = setTimeout(() => current.abort(), bounds.connecting);
     try {
       registration ??= observed(await findRegistration(options, current.signal));
       const answer = await hello(registration, current.signal);
       if (attempt !== current) return;
-      if ('refused' in answer) fail('refused', answer.refused);
+      if ('refused' in answer) fail(answer.refused);
       else welcomed(answer.link);
     } catch (thrown) {
-      if (attempt === current) fail('failed', asRecord(thrown as RelayError));
+      if (attempt === current) fail(asRecord(thrown as RelayError));
     } finally {
       clearTimeout(timer);
     }
@@ -128,7 +121,9 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     while (!signal.aborted && to.active !== null) {
       const once = new AbortController();
       signal.addEventListener('abort', () => once.abort());
-      const answer = await within(HELLO_BOUND, sayHello(to.active, owner.hello(), owner.peer, once.signal));
+      const message = owner.hello();
+      ({ helloId } = message);
+      const answer = await within(HELLO_BOUND, sayHello(to.active, message, owner.peer, once.signal));
       if (answer !== undefined) return answer;
       once.abort();
     }
@@ -150,7 +145,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     link = next;
     served = true;
     retryDelay = FIRST_RETRY;
-    move('welcomed');
+    state = 'connected';
     unwatch();
     unwatch = watchGeneration(next);
     owner.connected(next);
@@ -164,46 +159,48 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     );
   }
 
-  function fail(event: 'refused' | 'failed', why: ErrorRecord): void {
+  function fail(why: ErrorRecord): void {
     error = why;
-    final = event === 'refused' || why.reason !== 'worker-unavailable';
-    move(event);
+    state = 'alone';
     settleReady();
     console.warn(`webmcp-relay: working without the worker (${why.reason}). ${why.message}`);
-    for (const { method, answer } of [...outbox])
+    for (const { method, answer } of [...outbox]) {
       if (!PATIENT.includes(method)) answer({ ok: false, error: why });
-    if (final) return;
-    setTimeout(retry, retryDelay);
+    }
+    // Any other reason does not pass by waiting.
+    if (why.reason !== 'worker-unavailable') return;
+    setTimeout(() => state === 'alone' && connect(), retryDelay);
     retryDelay = Math.min(retryDelay * 2, LAST_RETRY);
   }
 
-  function retry(): void {
-    if (move('retry')) void connect();
-  }
-
-  /** Being granted the lock of a generation means that it is dead. */
-  function watchGeneration({ generation, coordinator }: Link): () => void {
-    if (navigator.locks === undefined) return pingRegularly(coordinator, () => died(generation));
+  /**
+   * Being granted the lock of a generation means that it is dead. Where there are no locks, or none for us, a command that is
+   * not answered in time says so.
+   */
+  function watchGeneration({ generation }: Link): () => void {
     const withdrawal = new AbortController();
     const { signal } = withdrawal;
     navigator.locks
-      .request(lockName(generation), { mode: 'shared', signal }, () => died(generation))
+      ?.request(lockName(generation), { mode: 'shared', signal }, () => died(generation))
       .catch(() => {});
     return () => withdrawal.abort();
   }
 
-  function pingRegularly(coordinator: Coordinator, missed: () => void): () => void {
-    const timer = setInterval(async () => {
-      if (!owner.isPending() && outbox.size === 0) return;
-      if ((await within(bounds.acknowledging, coordinator.watch({ on: false }))) === undefined) missed();
-    }, PING_INTERVAL);
-    return () => clearInterval(timer);
+  function listenForSummons(): void {
+    try {
+      navigator.serviceWorker?.addEventListener('message', (event) => {
+        if ((event.data as { type?: unknown } | null)?.type === SUMMONS) renew();
+      });
+      navigator.serviceWorker?.startMessages();
+    } catch {
+      // A sandboxed frame may not even look; registering says so once more.
+    }
   }
 
   function died(generation: string): void {
     if (link?.generation !== generation) return;
     drop();
-    move('lost');
+    state = 'lost';
     if (owner.isPending() || outbox.size > 0) need();
   }
 
@@ -226,10 +223,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   function renew(): void {
-    if (state === 'connecting' || state === 'idle' || final) return;
+    if (state !== 'connected' && state !== 'lost') return;
     drop();
-    move('lost');
-    if (!move('need')) move('retry');
     void connect();
   }
 
@@ -238,11 +233,13 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     const patient = PATIENT.includes(method);
     if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
     return new Promise((resolve) => {
-      const bound = bounds.connecting + bounds.storage + bounds.acknowledging;
+      const answering = bounds.storage + bounds.acknowledging;
+      const doubt = setTimeout(renew, answering);
       const late: Reply<never> = { ok: false, error: failure('worker-unavailable', method === 'execute') };
-      const timer = patient ? undefined : setTimeout(answer, bound, late);
+      const timer = patient ? undefined : setTimeout(answer, bounds.connecting + answering, late);
       const entry = { method, argument, answer };
       function answer(reply: Reply<never>): void {
+        clearTimeout(doubt);
         clearTimeout(timer);
         outbox.delete(entry);
         resolve(reply);
@@ -257,21 +254,18 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     const commands = [...outbox]
       .filter(({ method }) => LAST_COMMANDS.includes(method as never))
       .map(({ method, argument }) => ({ method, argument }) as LastCommand);
-    const goodbye: Goodbye = { type: GOODBYE, documentId, lostCalls, commands };
+    const goodbye: Goodbye = { type: GOODBYE, documentId, helloId, lostCalls, commands };
     if (link !== undefined || missed || commands.length > 0) registration?.active?.postMessage(goodbye);
     attempt?.abort();
     attempt = undefined;
     drop();
-    move('closed');
+    state = 'idle';
     for (const { method, answer } of [...outbox]) {
       answer({ ok: false, error: failure('navigated', method === 'execute') });
     }
   }
 
-  navigator.serviceWorker?.addEventListener('message', (event) => {
-    if ((event.data as { type?: unknown } | null)?.type === SUMMONS) renew();
-  });
-  navigator.serviceWorker?.startMessages();
+  listenForSummons();
   void owner.activated.then(() => {
     active = true;
     need();

@@ -38,7 +38,8 @@ export function sayHello(
       expose(peer, port);
       // The proxy stays referenced by the link: a collected one would drop its calls.
       const coordinator = wrap<Coordinator>(port) as unknown as Coordinator;
-      resolve({ link: { coordinator, generation: data.generation, tabId: data.tabId, close } });
+      const { generation, tabId } = data;
+      resolve({ link: { coordinator, generation, tabId, close } });
     };
     worker.postMessage(hello, [port2]);
   });

@@ -15,7 +15,8 @@ import type { ModelContextTool } from './tools.ts';
 import { inputText } from './values.ts';
 import { type Neighbour, neighbours } from './window-tree.ts';
 
-export type Scope = 'traversable' | 'group' | 'document';
+const SCOPES = ['traversable', 'group', 'document'] as const;
+export type Scope = (typeof SCOPES)[number];
 
 export interface RegisterToolOptions {
   /** Unregisters the tool when it aborts. */
@@ -92,7 +93,7 @@ export class ModelContext extends EventTarget {
    */
   async registerTool(tool: ModelContextTool, options: RegisterToolOptions = {}): Promise<void> {
     this.#requireActive();
-    const { signal } = options;
+    const signal = signalOf(options);
     if (signal?.aborted) throw signal.reason;
     const { unregister, changed } = this.#relay.registerTool(tool);
     if (signal === undefined) return changed;
@@ -114,6 +115,7 @@ export class ModelContext extends EventTarget {
    */
   async getTools({ scope = 'traversable', readyTimeout }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
     this.#requireActive();
+    if (!SCOPES.includes(scope)) throw new TypeError(`There is no scope ${scope}.`);
     const own = this.#relay.identity.documentId;
     const here = neighbours().filter(
       (neighbour) => scope !== 'document' || neighbour.identity().documentId === own,
@@ -148,9 +150,13 @@ export class ModelContext extends EventTarget {
     options: ExecuteToolOptions = {},
   ): Promise<string | null> {
     this.#requireActive();
+    if (typeof tool?.name !== 'string' || typeof tool.origin !== 'string') {
+      throw new TypeError('The tool must be one that was listed.');
+    }
     requireOrigin(tool);
     const text = inputText(input);
-    const { signal, keepalive = false, onoutput } = options;
+    const signal = signalOf(options);
+    const { keepalive = false, onoutput } = options;
     if (signal?.aborted) throw signal.reason;
     const target = targetOf(tool);
     if (target === null) throw relayFailure('tool-unavailable');
@@ -197,20 +203,27 @@ export class ModelContext extends EventTarget {
   }
 
   #setHandler(type: string, handler: EventHandler): void {
-    const entry: HandlerEntry = this.#handlers.get(type) ?? {
-      handler,
-      listener: (event: Event) => entry.handler?.call(this, event),
-    };
+    const known = this.#handlers.get(type);
+    const entry: HandlerEntry = known ?? { handler, listener: (event) => entry.handler?.call(this, event) };
     entry.handler = handler;
+    this.#handlers.set(type, entry);
     if (handler === null) this.removeEventListener(type, entry.listener);
     else this.addEventListener(type, entry.listener);
-    if (handler === null) this.#handlers.delete(type);
-    else this.#handlers.set(type, entry);
   }
 
   #requireActive(): void {
     if (!this.#relay.isActive()) throw relayFailure('inactive-document');
   }
+}
+
+/** The signal among the options, which must be one: a wrong one would leave a tool or a call behind. */
+function signalOf(options: { signal?: AbortSignal }): AbortSignal | undefined {
+  if (typeof options !== 'object' || options === null) throw new TypeError('The options must be an object.');
+  const { signal } = options;
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
+    throw new TypeError('signal must be an AbortSignal.');
+  }
+  return signal;
 }
 
 function createEvent(type: 'toolchange' | 'toolactivated' | 'toolcancel', toolName: string): Event {
@@ -230,40 +243,32 @@ function entryOf(
   tool: ToolDefinition,
   place: Pick<RegisteredTool, 'documentId' | 'window' | 'tabId'>,
 ): RegisteredTool {
-  const { name, title, description, inputSchema, annotations, registrationId } = tool;
+  const { inputSchema, annotations, ...named } = tool;
   return {
-    name,
-    title,
-    description,
-    ...(inputSchema !== '' && { inputSchema: JSON.parse(inputSchema) as object }),
-    ...(annotations !== null && { annotations: { ...annotations } }),
+    ...named,
+    ...(inputSchema && { inputSchema: JSON.parse(inputSchema) as object }),
+    ...(annotations && { annotations: { ...annotations } }),
     origin: location.origin,
-    registrationId,
     ...place,
   };
 }
 
 /** Where a call with this entry goes; `null` if nowhere. */
 function targetOf(tool: RegisteredTool): Target | null {
-  const { documentId, registrationId, name, tabId } = tool;
-  const neighbour = neighbours().find((candidate) =>
-    documentId === undefined
-      ? candidate.window === tool.window
-      : candidate.identity().documentId === documentId,
-  );
-  if (neighbour !== undefined) {
-    const found =
-      registrationId ?? neighbour.tools().find((definition) => definition.name === name)?.registrationId;
-    if (found === undefined) return null;
-    return { documentId: neighbour.identity().documentId, registrationId: found, toolName: name, neighbour };
-  }
-  if (tabId === undefined || documentId === undefined) return null;
-  return { documentId, registrationId, toolName: name, neighbour: null };
+  const { documentId, registrationId, name: toolName, tabId } = tool;
+  const isMeant = (candidate: Neighbour): boolean =>
+    documentId ? candidate.identity().documentId === documentId : candidate.window === tool.window;
+  const neighbour = neighbours().find(isMeant) ?? null;
+  if (neighbour === null)
+    return tabId && documentId ? { documentId, registrationId, toolName, neighbour } : null;
+  // An entry made by hand names its tool alone.
+  const named = registrationId ?? neighbour.tools().find(({ name }) => name === toolName)?.registrationId;
+  if (named === undefined) return null;
+  return { documentId: neighbour.identity().documentId, registrationId: named, toolName, neighbour };
 }
 
 function requireOrigin({ origin }: RegisteredTool): void {
   const parsed = URL.canParse(origin) ? new URL(origin).origin : 'null';
-  if (parsed === 'null')
-    throw relayFailure('opaque-origin', false, 'The tool has no origin that could be called.');
+  if (parsed === 'null') throw relayFailure('opaque-origin');
   if (parsed !== location.origin) throw relayFailure('tool-unavailable');
 }

@@ -15,6 +15,7 @@ import {
   type Grant,
   HELLO,
   type Hello,
+  type KeyedCall,
   PROTOCOL_VERSIONS,
   type Reply,
   type Snapshot,
@@ -22,7 +23,7 @@ import {
 import { digestOf, seal, secretOf } from '../shared/seal.ts';
 import type { ToolOwner } from '../shared/tool.ts';
 import { createActivations } from './activations.ts';
-import { type Caller, type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
+import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { relayError } from './errors.ts';
 import { createIdentity, type Identity } from './identity.ts';
@@ -113,7 +114,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   });
 
   const calls = createCalls({
-    execute: (call) => connection.send('execute', call),
+    execute: (command) => connection.send('execute', command),
     cancel: (executionId) => void connection.send('cancel', { executionId }),
     wake: () => connection.wake(),
     announce: () => connection.renew(),
@@ -178,7 +179,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     for (const { adoptTabId } of neighbours()) adoptTabId(tabId);
   }
 
-  function caller(): Caller {
+  function caller(): Pick<Call, 'callerDocumentId' | 'callerTabId' | 'groupId'> {
     const { documentId, tabId, groupId } = identity.current;
     return { callerDocumentId: documentId, callerTabId: tabId, groupId };
   }
@@ -188,6 +189,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     return {
       type: HELLO,
       versions: PROTOCOL_VERSIONS,
+      helloId: freshId(),
       documentId,
       tabId,
       groupId,
@@ -215,6 +217,10 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   async function requestToken(
     request: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
   ): Promise<Reply<string>> {
+    await connection.ready;
+    const { error } = connection.status();
+    // Without a worker there may be no cipher either: an insecure page has neither.
+    if (error !== null) return { ok: false, error };
     const token = freshSecret();
     const { call, key } = request;
     const ownTab = call !== null && call.callerTabId === identity.current.tabId;
@@ -230,24 +236,23 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   /** A command from the worker: a call from elsewhere, or a resumption's turn. */
   function activate(command: Activate): Acknowledgement {
-    const { activationId, call } = command;
-    const known = activations.stateOf(activationId);
+    const { activationId: id, call, key, refuseAfter } = command;
+    const known = activations.stateOf(id);
     if (known !== 'unknown') return known === 'here' ? null : failure('navigated', true);
     if (!lifetime.isActive()) return failure('tool-unavailable', false);
-    if (Date.now() > command.refuseAfter) return failure('document-unresponsive', false);
+    if (Date.now() > refuseAfter) return failure('document-unresponsive', false);
     const callback =
-      call === null ? resumptions.take(activationId) : tools.find(call.registrationId)?.execute;
+      id === call.executionId ? tools.find(call.registrationId)?.execute : resumptions.take(id);
     if (callback === undefined) return failure('tool-unavailable', false);
-    activations.begin({ ...command, id: activationId, caller: null }, () => callback);
+    activations.begin({ id, call, key, caller: null }, () => callback);
     return null;
   }
 
-  function activateForNeighbour(call: Call, caller: LocalCaller): ErrorRecord | null {
-    const { executionId, registrationId, toolName, input, key } = call;
+  function activateForNeighbour({ call, key }: KeyedCall, caller: LocalCaller): ErrorRecord | null {
+    const { executionId: id, registrationId } = call;
     const isRegistered = (): boolean => tools.find(registrationId) !== undefined;
     if (!lifetime.isActive() || !isRegistered()) return failure('tool-unavailable', false);
-    const order = { id: executionId, executionId, toolName, input, key, call, caller };
-    activations.begin(order, () => tools.find(registrationId)?.execute ?? null);
+    activations.begin({ id, call, key, caller }, () => tools.find(registrationId)?.execute ?? null);
     return null;
   }
 
@@ -285,8 +290,15 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
       const tabKey = keepalive && within === null ? await seal(key, identity.current.tabSecret) : null;
       const tool = { documentId, registrationId, toolName };
-      const call: Call = { executionId: freshId(), ...caller(), ...tool, keepalive, input, key, tabKey };
-      return calls.execute(call, within, callOptions);
+      const call: Call = {
+        executionId: freshId(),
+        ...caller(),
+        ...tool,
+        keepalive,
+        input: { text: input },
+        tabKey,
+      };
+      return calls.execute({ call, key }, within, callOptions);
     },
     resumeTool: resumptions.resume,
     async listGroup() {
@@ -295,7 +307,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     async getPendingExecutions() {
       const { tabSecret } = identity.current;
       const pending = unwrap(await connection.send('collect', { tabSecret }));
-      const collected = calls.collect(pending, caller());
+      const collected = calls.collect(pending);
       const executionIds = collected.map(({ id }) => id);
       void connection.send('awaitOutcomes', { executionIds });
       return collected;

@@ -8,7 +8,7 @@ import { freshId, type RegistrationId } from '../shared/ids.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { tooLarge } from './values.ts';
+import { objectText, tooLarge } from './values.ts';
 
 /** WebMCP, dictionary ModelContextTool. */
 export interface ModelContextTool {
@@ -118,8 +118,7 @@ function schemaText(schema: unknown, sizes: Sizes): string {
   if ((typeof schema !== 'object' && typeof schema !== 'function') || schema === null) {
     throw new TypeError('inputSchema must be an object.');
   }
-  const text = JSON.stringify(schema);
-  if (text === undefined) throw new TypeError('inputSchema cannot be written as JSON.');
+  const text = objectText(schema, 'inputSchema');
   if (isLonger(text, sizes.schema)) throw relayError(tooLarge('input schema', text, sizes.schema));
   return text;
 }

@@ -12,8 +12,13 @@ export function inputText(input: unknown): string {
   if (input === undefined) return '{}';
   if (typeof input === 'string') return checkedText(input);
   if (typeof input !== 'object' || input === null) throw new TypeError('The input must be an object.');
-  const text = JSON.stringify(input);
-  if (text === undefined) throw new TypeError('The input cannot be written as JSON.');
+  return objectText(input, 'The input');
+}
+
+/** JSON text of an object. Throws a `TypeError` if it would be that of anything else, and what `JSON.stringify` throws. */
+export function objectText(value: object, what: string): string {
+  const text = JSON.stringify(value);
+  if (!/^[[{]/.test(text)) throw new TypeError(`${what} must be an object in JSON too.`);
   return text;
 }
 
@@ -65,35 +70,14 @@ function bigIntAsText(_key: string, value: unknown): unknown {
 function pathOfOffender(value: unknown, path = '$', ancestors: unknown[] = []): string | null {
   if (typeof value !== 'object' || value === null) return null;
   if (ancestors.includes(value)) return path;
-  try {
-    if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return stringifies(value) ? null : path;
-    for (const key of Object.keys(value)) {
-      const inner = `${path}.${key}`;
-      const found = readable(value, key)
-        ? pathOfOffender(Reflect.get(value, key), inner, [...ancestors, value])
-        : inner;
+  for (const key of Object.keys(value)) {
+    const inner = `${path}.${key}`;
+    try {
+      const found = pathOfOffender(Reflect.get(value, key), inner, [...ancestors, value]);
       if (found !== null) return found;
+    } catch {
+      return inner;
     }
-  } catch {
-    return path;
   }
   return null;
-}
-
-function readable(value: object, key: string): boolean {
-  try {
-    Reflect.get(value, key);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function stringifies(value: unknown): boolean {
-  try {
-    JSON.stringify(value, bigIntAsText);
-    return true;
-  } catch {
-    return false;
-  }
 }

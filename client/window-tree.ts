@@ -5,7 +5,7 @@
  * of another version: members may be added, none is changed. Texts and plain data cross; realms do not mix.
  */
 import type { ErrorRecord } from '../shared/errors.ts';
-import type { Call, DocumentFacts, End } from '../shared/protocol.ts';
+import type { DocumentFacts, End, KeyedCall } from '../shared/protocol.ts';
 import type { ToolDefinition } from '../shared/tool.ts';
 
 const NEIGHBOUR = Symbol.for('webmcp-relay');
@@ -19,7 +19,7 @@ export interface Neighbour {
   parsed(): Promise<void>;
   fireToolChange(): void;
   /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
-  activate(call: Call, caller: LocalCaller): ErrorRecord | null;
+  activate(command: KeyedCall, caller: LocalCaller): ErrorRecord | null;
   abort(activationId: string, reason: unknown): void;
   adoptTabId(tabId: string): void;
 }

@@ -1,99 +1,90 @@
 /**
  * Reading what came from outside: is it shaped as the protocol says?
  *
- * A shape names the members that must be there, by what they must be; members that it does not name are ignored (newer
- * versions may add some). Reading never throws, whatever the value does when it is read.
+ * A pattern is an example: what fits it has members of the same types, and of a list each item fits the one item of the
+ * example. A function in a pattern is a test of its own. Members that a pattern does not name are ignored (newer versions may
+ * add some). Reading never throws, whatever the value does when it is read.
  */
-
-/** Names of members, separated by spaces, under the name of the test that each must pass. */
-export type Shape = Readonly<Partial<Record<string, string>>>;
-
-export function conforms(value: unknown, shape: Shape): boolean {
+export function fits(value: unknown, pattern: unknown): boolean {
   try {
-    return Object.entries(shape).every(([test, names = '']) =>
-      names.split(' ').every((name) => TESTS[test]?.(Reflect.get(value as object, name))),
-    );
+    return matches(value, pattern);
   } catch {
     return false;
   }
 }
 
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
-const shaped = (shape: Shape) => (value: unknown) => conforms(value, shape);
-const orNull = (test: (value: unknown) => boolean) => (value: unknown) => value === null || test(value);
-const each = (test: (value: unknown) => boolean) => (value: unknown) =>
-  Array.isArray(value) && value.every(test);
-const typed = (type: string) => (value: unknown) => typeof value === type;
+function matches(value: unknown, pattern: unknown): boolean {
+  if (typeof pattern === 'function') return pattern(value);
+  if (typeof value !== typeof pattern) return false;
+  if (typeof pattern !== 'object') return true;
+  if (value === null) return false;
+  if (Array.isArray(pattern)) return (value as unknown[]).every((item) => matches(item, pattern[0]));
+  return Object.entries(pattern as object).every(([name, member]) =>
+    matches(Reflect.get(value as object, name), member),
+  );
+}
 
-const CALL: Shape = {
-  string: 'executionId callerDocumentId callerTabId groupId documentId registrationId toolName input key',
-  boolean: 'keepalive',
+const orNull = (pattern: unknown) => (value: unknown) => value === null || matches(value, pattern);
+
+const CALL = {
+  executionId: '',
+  callerDocumentId: '',
+  callerTabId: '',
+  groupId: '',
+  documentId: '',
+  registrationId: '',
+  toolName: '',
+  keepalive: true,
+  input: { text: '' },
 };
 
-const isTool = shaped({ string: 'registrationId name title description inputSchema' });
+const isSchema = (text: unknown) => text === '' || JSON.parse(text as string);
 
-const TESTS: Record<string, (value: unknown) => boolean> = {
-  string: typed('string'),
-  number: Number.isFinite,
-  boolean: typed('boolean'),
-  object: isObject,
-  call: shaped(CALL),
-  callOrNull: orNull(shaped(CALL)),
-  value: (value) => orNull(typed('string'))((value as { text?: unknown }).text),
-  end: isEnd,
-  endOrNull: orNull(isEnd),
-  strings: each(typed('string')),
-  numbers: each(Number.isFinite),
-  tools: each(isTool),
-  calls: each(shaped({ call: 'call', boolean: 'stored' })),
-  activations: each(
-    shaped({
-      string: 'activationId executionId key',
-      boolean: 'stored',
-      callOrNull: 'call',
-      endOrNull: 'end',
-    }),
-  ),
-  resumptions: each(shaped({ string: 'activationId executionId token' })),
-  announcement: shaped({
-    tools: 'tools',
-    calls: 'calls',
-    activations: 'activations',
-    resumptions: 'resumptions',
-  }),
-  lostCalls: each(shaped({ string: 'executionId callerTabId groupId toolName input' })),
-  commands: each(shaped({ string: 'method', object: 'argument' })),
-};
+const TOOL = { registrationId: '', name: '', title: '', description: '', inputSchema: isSchema };
 
 function isEnd(value: unknown): boolean {
   const { type } = value as { type?: unknown };
-  if (type === 'returned') return conforms(value, { value: 'value' });
-  return type === 'threw' && conforms(value, { value: 'error', string: 'reason', boolean: 'leaving' });
+  if (type === 'returned') return matches(value, { value: { text: orNull('') } });
+  return type === 'threw' && matches(value, { error: { text: '' }, reason: '', leaving: true });
 }
 
-/** The shapes of what a page sends, by the name of the command. */
-export const SHAPES = {
+/** The patterns of what a page sends, by the name of the command. */
+export const PATTERNS = {
   hello: {
-    numbers: 'versions',
-    string: 'documentId tabId groupId url',
-    boolean: 'top',
-    announcement: 'announcement',
+    versions: [0],
+    helloId: '',
+    documentId: '',
+    tabId: '',
+    groupId: '',
+    top: true,
+    url: '',
+    announcement: {
+      tools: [TOOL],
+      calls: [{ call: CALL, key: '', stored: true }],
+      activations: [
+        { activationId: '', executionId: '', key: '', stored: true, call: orNull(CALL), end: orNull(isEnd) },
+      ],
+      resumptions: [{ activationId: '', executionId: '', token: '' }],
+    },
   },
-  goodbye: { string: 'documentId', lostCalls: 'lostCalls', commands: 'commands' },
-  execute: CALL,
-  cancel: { string: 'executionId' },
+  goodbye: { documentId: '', helloId: '', lostCalls: [CALL], commands: [{ method: '', argument: {} }] },
+  execute: { call: CALL, key: '' },
+  cancel: { executionId: '' },
   grant: {
-    string: 'activationId executionId key digest',
-    callOrNull: 'call',
-    object: 'tokenKey',
-    number: 'lifetime',
+    activationId: '',
+    executionId: '',
+    call: orNull(CALL),
+    key: '',
+    digest: '',
+    tokenKey: {},
+    lifetime: 0,
   },
-  redeem: { string: 'activationId token' },
-  reportEnd: { string: 'activationId executionId key', end: 'end' },
+  redeem: { activationId: '', token: '' },
+  reportEnd: { activationId: '', executionId: '', key: '', end: isEnd },
   reportStay: {},
-  announceTools: { tools: 'tools' },
+  announceTools: { tools: [TOOL] },
   listTools: {},
-  collect: { string: 'tabSecret' },
-  awaitOutcomes: { strings: 'executionIds' },
-  watch: { boolean: 'on' },
-} as const satisfies Record<string, Shape>;
+  collect: { tabSecret: '' },
+  awaitOutcomes: { executionIds: [''] },
+  watch: { on: true },
+};

@@ -47,6 +47,8 @@ export interface DocumentFacts {
 export interface Hello extends DocumentFacts {
   type: typeof HELLO;
   versions: readonly number[];
+  /** Of this one hello: a goodbye names the one that it ends. */
+  helloId: string;
   announcement: Announcement;
 }
 
@@ -59,8 +61,7 @@ export interface Announcement {
 }
 
 /** A call of this document whose outcome it awaits from the worker. */
-export interface AnnouncedCall {
-  call: Call;
+export interface AnnouncedCall extends KeyedCall {
   /** Storage knows it: a worker that does not find it there must not begin it anew. */
   stored: boolean;
 }
@@ -88,8 +89,9 @@ export interface AnnouncedResumption {
 export interface Goodbye {
   type: typeof GOODBYE;
   documentId: DocumentId;
+  helloId: string;
   /** Calls that end with the page and that the worker never heard of. */
-  lostCalls: LostCall[];
+  lostCalls: Call[];
   /** Commands that were not acknowledged: the port may be slower than this message, or its worker dead. */
   commands: LastCommand[];
 }
@@ -100,14 +102,6 @@ export const LAST_COMMANDS = ['grant', 'reportEnd', 'cancel'] as const;
 export interface LastCommand {
   method: (typeof LAST_COMMANDS)[number];
   argument: unknown;
-}
-
-export interface LostCall {
-  executionId: ExecutionId;
-  callerTabId: TabId;
-  groupId: GroupId;
-  toolName: string;
-  input: string;
 }
 
 /** The answer to a hello, by the new port. After `welcome` both ends wrap and expose over that port. */
@@ -130,11 +124,15 @@ export interface Call {
   registrationId: string;
   toolName: string;
   /** JSON text of an object. */
-  input: string;
+  input: Value;
+  /** The execution's key, sealed by the secret of the caller's tab: lets a later document of the tab read what is stored. */
+  tabKey: Sealed | null;
+}
+
+export interface KeyedCall {
+  call: Call;
   /** The execution's key, base64url: seals what is stored of it, and is itself never stored. */
   key: string;
-  /** That key, sealed by the secret of the caller's tab: lets a later document of the tab read input and outputs. */
-  tabKey: Sealed | null;
 }
 
 /** A request to store a continuation token. The token itself stays in its page. */
@@ -187,12 +185,8 @@ export type Ending =
 
 export type Reply<T = undefined> = { ok: true; value: T } | { ok: false; error: ErrorRecord };
 
-export interface PendingExecution {
-  executionId: ExecutionId;
-  toolName: string;
-  input: Value;
-  /** The execution's key: the document that collects it is now the one to bring it along. */
-  key: string;
+/** The document that collects it is now the one to bring its key along. */
+export interface PendingExecution extends KeyedCall {
   outputs: Output[];
 }
 
@@ -204,7 +198,7 @@ export interface Output {
 
 /** The worker's face. Every method answers within a bound; outcomes come later, as commands to the page (I8). */
 export interface Coordinator {
-  execute(call: Call): Promise<Reply>;
+  execute(command: KeyedCall): Promise<Reply>;
   cancel(request: { executionId: ExecutionId }): Promise<Reply>;
   grant(grant: Grant): Promise<Reply>;
   redeem(redemption: Redemption): Promise<Reply<{ executionId: ExecutionId }>>;
@@ -220,13 +214,8 @@ export interface Coordinator {
 }
 
 /** A command to run a callback. */
-export interface Activate {
+export interface Activate extends KeyedCall {
   activationId: ActivationId;
-  executionId: ExecutionId;
-  call: Call | null;
-  toolName: string;
-  input: string;
-  key: string;
   /** Milliseconds since the epoch; a document that reads the command later refuses it. */
   refuseAfter: number;
 }

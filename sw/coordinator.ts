@@ -7,7 +7,7 @@
 import { LONGEST_LIFETIME, type Sizes } from '../shared/bounds.ts';
 import { failure } from '../shared/errors.ts';
 import type { DocumentId, ExecutionId } from '../shared/ids.ts';
-import { conforms, SHAPES } from '../shared/parse.ts';
+import { fits, PATTERNS } from '../shared/parse.ts';
 import {
   type Coordinator,
   LAST_COMMANDS,
@@ -45,28 +45,22 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
   async function describe(executionId: ExecutionId, tabSecret: string): Promise<PendingExecution[]> {
     const execution = runtime.state.executions.get(executionId);
     if (execution === undefined) return [];
-    const { toolName, input, outputs } = execution;
+    const { call, outputs } = execution;
     await keyring.openWithTab(execution, tabSecret).catch(() => {});
-    await keyring.openAll(executionId, [input, outputs]);
-    return [{ executionId, toolName, key: keyring.keyOf(executionId), ...plainOf({ input, outputs }) }];
+    await keyring.openAll(executionId, [call, outputs]);
+    return [{ key: keyring.keyOf(executionId), ...plainOf({ call, outputs }) }];
   }
 
   const coordinator: Coordinator = {
-    execute(call) {
-      keyring.learn(call);
+    execute({ call, key }) {
+      keyring.learn(call.executionId, key);
       return dispatch({ type: 'execution-requested', documentId, call });
     },
     cancel: (request) => dispatch({ type: 'cancel-requested', ...request }),
     grant(grant) {
-      keyring.learn(grant);
-      const { call, tokenKey } = grant;
-      const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
-      const input = call && { text: call.input };
-      return dispatch({
-        type: 'token-requested',
-        documentId,
-        grant: { ...grant, input, key: tokenKey, lifetime },
-      });
+      keyring.learn(grant.executionId, grant.key);
+      const lifetime = Math.min(Math.max(grant.lifetime, 0) || 0, LONGEST_LIFETIME);
+      return dispatch({ type: 'token-requested', documentId, grant: { ...grant, lifetime } });
     },
     redeem: ({ activationId, token }) =>
       dispatch(
@@ -79,7 +73,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
         })),
       ),
     reportEnd(report) {
-      keyring.learn(report);
+      keyring.learn(report.executionId, report.key);
       return dispatch({ type: 'activation-ended', ...report });
     },
     reportStay: () => dispatch({ type: 'document-stayed', documentId }),
@@ -89,6 +83,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       await introduced();
       Object.assign(documents.get(documentId) ?? {}, { listens: true });
       await documents.round();
+      await sweep();
       return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '') };
     },
     async collect({ tabSecret }) {
@@ -118,7 +113,7 @@ function checked(coordinator: Coordinator): Coordinator {
   const methods = Object.entries(coordinator).map(([method, act]) => [
     method,
     async (argument: unknown) =>
-      conforms(argument, SHAPES[method as keyof Coordinator])
+      fits(argument, PATTERNS[method as keyof Coordinator])
         ? act(argument as never)
         : { ok: false, error: failure('version-mismatch', false, `Malformed command: ${method}`) },
   ]);

@@ -21,6 +21,8 @@ export interface Connection {
   readonly peer: Remote<DocumentPeer>;
   readonly clientId: string;
   readonly groupId: GroupId;
+  /** Of the hello that it began with. */
+  readonly helloId: string;
   /** It listed its group, and so is told when the group's tools change. */
   listens?: boolean;
   watches?: boolean;
@@ -53,21 +55,27 @@ export function createDocuments(
   const unmetSince = new Map<DocumentId, number>();
   let currentRound: Promise<void> | undefined;
 
+  /** Leaves out what has crashed, closed or gone into the back/forward cache. */
+  function liveClients(): Promise<readonly Client[]> {
+    return clients.matchAll({ type: 'window', includeUncontrolled: true });
+  }
+
   async function summonAll(): Promise<void> {
-    const all = await clients.matchAll({ type: 'window', includeUncontrolled: true });
-    const unmet = all.filter(({ id }) => !arrived.has(id));
+    const unmet = (await liveClients()).filter(({ id }) => !arrived.has(id));
     const arriving = unmet.map(({ id }) => new Promise<void>((resolve) => arrivals.set(id, resolve)));
     for (const client of unmet) client.postMessage({ type: SUMMONS });
     await within(clock, ROUND_BOUND, Promise.all(arriving), () => undefined);
     arrivals.clear();
   }
 
-  async function exists(clientId: string): Promise<boolean> {
-    return (await clients.get(clientId)) !== undefined;
+  async function missing(documents: readonly AwaitedDocument[]): Promise<DocumentId[]> {
+    const live = new Set((await liveClients()).map(({ id }) => id));
+    return documents
+      .filter(({ documentId, clientId }) => (clientId === null ? isOverdue(documentId) : !live.has(clientId)))
+      .map(({ documentId }) => documentId);
   }
 
-  async function isMissing({ documentId, clientId }: AwaitedDocument): Promise<boolean> {
-    if (clientId !== null) return !(await exists(clientId));
+  function isOverdue(documentId: DocumentId): boolean {
     const since = unmetSince.get(documentId) ?? clock.now();
     unmetSince.set(documentId, since);
     return clock.now() - since >= noticing;
@@ -95,14 +103,11 @@ export function createDocuments(
     },
     async tabIdFor(hello, state) {
       const rival = rivalOf(state, hello);
-      const connection = rival && connections.get(rival.documentId);
-      if (connection === undefined || !(await exists(connection.clientId))) return hello.tabId;
-      const answered = await within(clock, RIVAL_BOUND, connection.peer.ping(), () => false);
-      return answered ? freshId() : hello.tabId;
+      const peer = rival && connections.get(rival.documentId)?.peer;
+      if (rival === undefined || peer === undefined) return hello.tabId;
+      if ((await missing([rival])).length > 0) return hello.tabId;
+      return (await within(clock, RIVAL_BOUND, peer.ping(), () => false)) ? freshId() : hello.tabId;
     },
-    async missing(documents) {
-      const answers = await Promise.all(documents.map(isMissing));
-      return documents.filter((_, index) => answers[index]).map(({ documentId }) => documentId);
-    },
+    missing,
   };
 }

@@ -6,14 +6,13 @@
  * document is gone, or will announce itself again) and never fails anything else.
  */
 import type { DocumentId } from '../shared/ids.ts';
-import type { Call, DocumentPeer, Remote } from '../shared/protocol.ts';
-import type { Effect } from './core/event.ts';
-import type { Execution } from './core/state.ts';
+import type { DocumentPeer, Remote } from '../shared/protocol.ts';
+import type { Effect, Happening } from './core/event.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { isOpen, type Keyring, plainOf } from './seal.ts';
 
-type EffectOf<T extends Effect['type']> = Extract<Effect, { type: T }>;
+type Command = Exclude<Effect, { type: 'summon' | 'announce-tools' }>;
 
 export function createPerformer(
   documents: Documents,
@@ -39,77 +38,36 @@ export function createPerformer(
     }
   }
 
-  function tell(
-    peer: Remote<DocumentPeer>,
-    effect: Exclude<Effect, { type: 'summon' | 'announce-tools' }>,
-  ): void | Promise<void> {
-    switch (effect.type) {
-      case 'activate':
-        return opened(effect.execution, effect.execution.input, () => activate(peer, effect));
-      case 'settle':
-        return opened(effect.executionId, effect.ending, () => settle(peer, effect));
-      case 'deliver-output':
-        return opened(effect.executionId, effect.value, () => drop(peer.deliverOutput(plainOf(effect))));
-      case 'abort':
-        return drop(peer.abort(effect));
-      case 'withdraw':
-        return drop(peer.withdraw(effect));
-      case 'release':
-        return drop(peer.release(effect));
+  /** Goes out at once if nothing in it has to be unsealed: a call that is not stored waits for no cipher. */
+  function tell(peer: Remote<DocumentPeer>, effect: Command): void | Promise<void> {
+    return isOpen(effect) ? send(peer, effect) : unseal(effect).then(() => send(peer, effect));
+  }
+
+  async function unseal(effect: Command): Promise<void> {
+    if (!('executionId' in effect)) return;
+    if ('token' in effect && effect.token) await keyring.openWithToken(effect.executionId, effect.token);
+    await keyring.openAll(effect.executionId, effect);
+  }
+
+  function send(peer: Remote<DocumentPeer>, effect: Command): void {
+    drop(answered(peer, effect).then((happening) => happening && dispatch(happening)));
+  }
+
+  async function answered(peer: Remote<DocumentPeer>, effect: Command): Promise<Happening | undefined> {
+    if (effect.type === 'activate') {
+      const { token: _, ...command } = plainOf(effect);
+      const { executionId, activationId } = command;
+      const refused = await peer.activate({ ...command, key: keyring.keyOf(executionId) });
+      return { type: 'activation-acknowledged', executionId, activationId, refused };
     }
-  }
-
-  /** Goes on at once if nothing in `data` has to be unsealed: a call that is not stored waits for no cipher. */
-  function opened(of: Execution | string, data: unknown, act: () => void): void | Promise<void> {
-    return isOpen(data) ? act() : unseal(of, data).then(act);
-  }
-
-  async function unseal(of: Execution | string, data: unknown): Promise<void> {
-    if (typeof of !== 'string') await keyring.openWithToken(of);
-    await keyring.openAll(typeof of === 'string' ? of : of.id, data);
-  }
-
-  function activate(
-    peer: Remote<DocumentPeer>,
-    { execution, activationId, refuseAfter }: EffectOf<'activate'>,
-  ): void {
-    const { id: executionId, toolName } = execution;
-    const input = execution.input.text ?? '{}';
-    const key = keyring.keyOf(executionId);
-    const call = activationId === executionId ? callOf(execution, input, key) : null;
-    const acknowledge = peer.activate({ activationId, executionId, call, toolName, input, key, refuseAfter });
-    drop(
-      acknowledge.then(
-        (refused) => void dispatch({ type: 'activation-acknowledged', executionId, activationId, refused }),
-      ),
-    );
-  }
-
-  function settle(peer: Remote<DocumentPeer>, effect: EffectOf<'settle'>): void {
-    const { documentId, executionId, ending } = effect;
-    const delivered = () => void dispatch({ type: 'outcome-delivered', executionId, documentId });
-    drop(peer.settle({ executionId, ending: plainOf(ending) }).then(delivered));
+    const command = plainOf(effect);
+    await peer[effect.type](command as never);
+    if (effect.type !== 'settle') return undefined;
+    const { documentId, executionId } = effect;
+    return { type: 'outcome-delivered', executionId, documentId };
   }
 }
 
-function drop(delivery: Promise<void>): void {
+function drop(delivery: Promise<unknown>): void {
   delivery.catch(() => {});
-}
-
-/** The call as its target may have to announce it to another generation. */
-function callOf(execution: Execution, input: string, key: string): Call {
-  const { id, callerTabId, groupId, keepalive, registrationId, toolName, activations, tabKey } = execution;
-  return {
-    executionId: id,
-    callerDocumentId: execution.callerDocumentId ?? '',
-    callerTabId,
-    groupId,
-    keepalive,
-    documentId: activations[0]?.documentId ?? '',
-    registrationId,
-    toolName,
-    input,
-    key,
-    tabKey,
-  };
 }

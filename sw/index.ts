@@ -8,7 +8,7 @@
 import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import { freshId } from '../shared/ids.ts';
-import { conforms, SHAPES } from '../shared/parse.ts';
+import { fits, PATTERNS } from '../shared/parse.ts';
 import {
   type Announcement,
   GOODBYE,
@@ -22,7 +22,7 @@ import {
 import { systemClock } from './clock.ts';
 import { createCoordinator, performLast, type Setting } from './coordinator.ts';
 import type { Change } from './core/event.ts';
-import { awaitedDocuments, snapshotOf } from './core/registry.ts';
+import { documentsInQuestion, snapshotOf } from './core/registry.ts';
 import { createDocuments } from './documents.ts';
 import { createPerformer } from './effects.ts';
 import { refuse, welcome } from './link.ts';
@@ -36,8 +36,11 @@ export interface RelayOptions {
   sizes?: Partial<Sizes>;
 }
 
-/** How often it is asked whether awaited documents still exist, in milliseconds. */
-const LIVENESS_INTERVAL = 1_000;
+/**
+ * While there are executions, time passes for them this often, in milliseconds, and it is asked whether the documents that they
+ * await still exist. Timers only wake: what has become of a deadline the step judges (I5).
+ */
+const PULSE = 500;
 /** Watchers are told at most this often, in milliseconds. */
 const WATCH_INTERVAL = 50;
 
@@ -70,9 +73,9 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     perform: createPerformer(documents, keyring, (happening) => runtime.dispatch(happening)),
     changed,
   });
-  const lookOut = atMostEvery(LIVENESS_INTERVAL, async () => {
-    await sweep();
-    changed([]);
+  const pulse = atMostEvery(PULSE, async () => {
+    await sweep().catch(() => {});
+    await runtime.dispatch({ type: 'time-passed' });
   });
   const tellWatchers = atMostEvery(WATCH_INTERVAL, () => {
     for (const [, { watches, groupId, peer }] of documents.all()) {
@@ -86,12 +89,12 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (change.type === 'remove') keyring.forget(change.execution.id);
       if (change.type === 'disconnect') documents.disconnect(change.documentId);
     }
-    if (runtime.state.executions.size > 0) lookOut();
+    if (runtime.state.executions.size > 0) pulse();
     tellWatchers();
   }
 
   async function sweep(): Promise<void> {
-    const missing = await documents.missing(awaitedDocuments(runtime.state));
+    const missing = await documents.missing(documentsInQuestion(runtime.state));
     await Promise.all(missing.map((documentId) => runtime.dispatch({ type: 'document-lost', documentId })));
   }
 
@@ -110,7 +113,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
 
   async function receive(type: string, event: ExtendableMessageEvent): Promise<void> {
     if (type === HELLO) await greet(event);
-    if (type === GOODBYE && conforms(event.data, SHAPES.goodbye)) await bid(event.data as Goodbye);
+    if (type === GOODBYE && fits(event.data, PATTERNS.goodbye)) await bid(event.data as Goodbye);
   }
 
   async function greet(event: ExtendableMessageEvent): Promise<void> {
@@ -126,10 +129,10 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const clientId = (event.source as Client | null)?.id ?? '';
     await locked;
     const tabId = await documents.tabIdFor(hello, runtime.state);
-    const { documentId, groupId, top, url } = hello;
+    const { documentId, groupId, top, url, helloId } = hello;
     const coordinator = createCoordinator(documentId, setting);
     const answer = { type: 'welcome', version, generation, tabId } as const;
-    documents.connect(documentId, welcome(port, answer, coordinator, { clientId, groupId }));
+    documents.connect(documentId, welcome(port, answer, coordinator, { clientId, groupId, helloId }));
     const facts = { documentId, tabId, groupId, top, url };
     const { announcement } = hello;
     await runtime.dispatch(
@@ -140,13 +143,16 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
 
   /** Takes the keys that a document brings along. */
   async function learn({ calls, activations, resumptions }: Announcement): Promise<void> {
-    for (const { call } of calls) keyring.learn(call);
-    activations.forEach(keyring.learn);
+    for (const { call, key } of calls) keyring.learn(call.executionId, key);
+    for (const { executionId, key } of activations) keyring.learn(executionId, key);
     for (const { token } of resumptions) await keyring.offer(token);
   }
 
-  async function bid({ documentId, lostCalls, commands }: Goodbye): Promise<void> {
+  async function bid({ documentId, helloId, lostCalls, commands }: Goodbye): Promise<void> {
     performLast(documentId, commands, setting);
+    // What a document said on its way into the back/forward cache may arrive when it is back.
+    const connection = documents.get(documentId);
+    if (connection !== undefined && connection.helloId !== helloId) return;
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 
@@ -155,28 +161,22 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
 
 /** Why a hello cannot be answered with a welcome; `null` if it can. */
 function objectionTo(hello: unknown): ErrorRecord | null {
-  if (!conforms(hello, SHAPES.hello)) {
-    return failure('version-mismatch', false, 'Malformed hello.');
-  }
-  const common = PROTOCOL_VERSIONS.some((spoken) => (hello as Hello).versions.includes(spoken));
-  return common
-    ? null
-    : failure('version-mismatch', false, 'The page and its worker are of versions that do not fit: reload.');
+  const isSpoken = (version: number) => (hello as Hello).versions.includes(version);
+  if (fits(hello, PATTERNS.hello) && PROTOCOL_VERSIONS.some(isSpoken)) return null;
+  return failure('version-mismatch', false, 'Reload the page: its version does not fit.');
 }
 
 /**
  * Resolves once this generation holds its lock, which it does until it dies: pages that queue for the lock learn of the
- * death by getting it. Without Web Locks it resolves at once.
+ * death by getting it. Where there are no locks it resolves at once.
  */
 function holdLock(generation: string): Promise<void> {
-  if (!('locks' in navigator)) return Promise.resolve();
   return new Promise((resolve) => {
-    const held = new Promise<never>(() => {});
-    navigator.locks
-      .request(lockName(generation), () => {
-        resolve();
-        return held;
-      })
-      .catch(() => resolve());
+    const hold = (): Promise<never> => {
+      resolve();
+      return new Promise(() => {});
+    };
+    if (navigator.locks === undefined) resolve();
+    else navigator.locks.request(lockName(generation), hold).catch(() => resolve());
   });
 }

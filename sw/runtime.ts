@@ -1,7 +1,7 @@
 /**
  * The loop around the core: one event at a time, the step, the commit if anything stored changed, then the effects.
  *
- * Kept: I1 commit precedes effect; I5 a timer only wakes, the step judges; I7 events of executions that are not stored
+ * Kept: I1 commit precedes effect; I7 events of executions that are not stored
  * touch no storage. A commit that fails refuses a token's grant or redemption outright; anything else takes effect all the
  * same, and is written with the next commit.
  */
@@ -10,7 +10,6 @@ import type { ExecutionId } from '../shared/ids.ts';
 import type { Reply } from '../shared/protocol.ts';
 import type { Clock } from './clock.ts';
 import type { Change, Effect, Event, Happening, Step } from './core/event.ts';
-import { nextWake } from './core/execution.ts';
 import type { ConnectedDocument, Execution, State } from './core/state.ts';
 import { concerned, step } from './core/step.ts';
 import { StorageError, type Store } from './store.ts';
@@ -48,8 +47,6 @@ export function createRuntime(
   const unsaved = new Set<ExecutionId>();
   let latest: Promise<unknown> = Promise.resolve();
   let loaded = false;
-  let wakeAt = Number.POSITIVE_INFINITY;
-  let cancelWake = () => {};
 
   function dispatch(happening: Happening | Promise<Happening>): Promise<Reply<unknown>> {
     const before = latest;
@@ -156,26 +153,9 @@ export function createRuntime(
       if (change.type === 'connect') state.documents.set(change.document.documentId, change.document);
       else if (change.type === 'disconnect') state.documents.delete(change.documentId);
       else if (change.type === 'remove') state.executions.delete(change.execution.id);
-      else {
-        state.executions.set(change.execution.id, change.execution);
-        wakeBy(nextWake(change.execution, clock.now()));
-      }
+      else state.executions.set(change.execution.id, change.execution);
     }
     return done;
-  }
-
-  function wakeBy(time: number): void {
-    if (time >= wakeAt) return;
-    cancelWake();
-    wakeAt = time;
-    cancelWake = clock.after(Math.max(0, time - clock.now()), wake);
-  }
-
-  function wake(): void {
-    wakeAt = Number.POSITIVE_INFINITY;
-    void dispatch({ type: 'time-passed' }).then(() => {
-      for (const execution of state.executions.values()) wakeBy(nextWake(execution, clock.now()));
-    });
   }
 
   /** Comes first, so that whatever happens happens to the records of earlier generations too. */
@@ -190,7 +170,8 @@ export function createRuntime(
     }
   }
 
-  void dispatch(load()).then(wake);
+  void dispatch(load());
+  void dispatch({ type: 'time-passed' });
   return { state, dispatch };
 }
 

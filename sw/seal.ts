@@ -7,17 +7,17 @@
 import type { ExecutionId, TokenDigest } from '../shared/ids.ts';
 import type { Value } from '../shared/protocol.ts';
 import { digestOf, type Sealed, seal, secretOf, unseal } from '../shared/seal.ts';
-import type { Execution } from './core/state.ts';
+import type { Execution, Token } from './core/state.ts';
 
 export interface Keyring {
-  learn(of: { executionId: ExecutionId; key: string }): void;
+  learn(executionId: ExecutionId, key: string): void;
   forget(executionId: ExecutionId): void;
   /** `''` if nobody has brought it. */
   keyOf(executionId: ExecutionId): string;
   /** A token was presented: should it turn out to be good, it opens its execution. Resolves with its digest. */
   offer(token: string): Promise<TokenDigest>;
-  /** Learns the execution's key with a token of it that was offered. */
-  openWithToken(execution: Execution): Promise<void>;
+  /** Learns the execution's key with a token of it, if that was offered. */
+  openWithToken(executionId: ExecutionId, token: Token): Promise<void>;
   /** Learns it with the secret of the caller's tab. */
   openWithTab(execution: Execution, tabSecret: string): Promise<void>;
   /** Seals every value in `data` that is not sealed yet: then it may be stored. */
@@ -40,7 +40,7 @@ export function createKeyring(): Keyring {
   }
 
   return {
-    learn({ executionId, key }) {
+    learn(executionId, key) {
       if (key) keys.set(executionId, key);
     },
     forget: (executionId) => keys.delete(executionId),
@@ -50,14 +50,12 @@ export function createKeyring(): Keyring {
       offers.set(digest, secret);
       return digest;
     },
-    async openWithToken(execution) {
-      for (const { digest, key } of execution.tokens) {
-        const secret = offers.get(digest);
-        offers.delete(digest);
-        if (secret !== undefined) await open(execution.id, key, secret);
-      }
+    async openWithToken(executionId, { digest, key }) {
+      const secret = offers.get(digest);
+      offers.delete(digest);
+      if (secret !== undefined) await open(executionId, key, secret);
     },
-    openWithTab: (execution, tabSecret) => open(execution.id, execution.tabKey, tabSecret),
+    openWithTab: (execution, tabSecret) => open(execution.id, execution.call.tabKey, tabSecret),
     async sealAll(data) {
       for (const { value, executionId } of valuesIn(data)) {
         const key = keyOf(executionId);

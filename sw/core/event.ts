@@ -5,17 +5,16 @@
 import type { Bounds } from '../../shared/bounds.ts';
 import type { ErrorRecord } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, ExecutionId, GroupId, TabId, TokenDigest } from '../../shared/ids.ts';
-import type { Announcement, Call, DocumentFacts, End, LostCall, Reply } from '../../shared/protocol.ts';
-import type { Sealed } from '../../shared/seal.ts';
+import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
-import type { ConnectedDocument, Ending, Execution, Value } from './state.ts';
+import type { ConnectedDocument, Ending, Execution, Token, Value } from './state.ts';
 
 export type Event = { now: number } & Happening;
 
 export type Happening =
   | { type: 'document-connected'; facts: DocumentFacts; clientId: string; announcement: Announcement }
   /** It said goodbye. */
-  | { type: 'document-left'; documentId: DocumentId; lostCalls: LostCall[] }
+  | { type: 'document-left'; documentId: DocumentId; lostCalls: Call[] }
   /** It is gone, without a word. */
   | { type: 'document-lost'; documentId: DocumentId }
   /** A navigation of it ended without a new document. */
@@ -23,7 +22,7 @@ export type Happening =
   | { type: 'tools-changed'; documentId: DocumentId; tools: ToolDefinition[] }
   | { type: 'execution-requested'; documentId: DocumentId; call: Call }
   | { type: 'cancel-requested'; executionId: ExecutionId }
-  | { type: 'token-requested'; documentId: DocumentId; grant: SealedGrant }
+  | { type: 'token-requested'; documentId: DocumentId; grant: Grant }
   | {
       type: 'token-presented';
       documentId: DocumentId;
@@ -45,29 +44,23 @@ export type Happening =
   | { type: 'records-loaded'; records: Execution[] }
   | { type: 'time-passed' };
 
-export interface SealedGrant {
-  activationId: ActivationId;
-  executionId: ExecutionId;
-  call: Call | null;
-  input: Value | null;
-  digest: TokenDigest;
-  key: Sealed;
-  lifetime: number;
-}
-
+/** Those with the name of a `DocumentPeer`'s method are commands to that document. */
 export type Effect =
   | {
       type: 'activate';
       documentId: DocumentId;
-      execution: Execution;
+      executionId: ExecutionId;
       activationId: ActivationId;
+      call: Call;
+      /** The one that was redeemed for it: it opens what is sealed. */
+      token: Token | null;
       refuseAfter: number;
     }
   | { type: 'abort'; documentId: DocumentId; activationId: ActivationId }
   | { type: 'withdraw'; documentId: DocumentId; activationId: ActivationId; error: ErrorRecord }
   | { type: 'settle'; documentId: DocumentId; executionId: ExecutionId; ending: Ending }
   | {
-      type: 'deliver-output';
+      type: 'deliverOutput';
       documentId: DocumentId;
       executionId: ExecutionId;
       activationId: ActivationId;
@@ -99,6 +92,3 @@ export interface Turn {
   readonly bounds: Readonly<Bounds>;
   effects: Effect[];
 }
-
-export type AnnouncedState = Announcement;
-export type SealedEnd = End;

@@ -17,8 +17,8 @@
  */
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId } from '../../shared/ids.ts';
-import type { Call } from '../../shared/protocol.ts';
-import type { SealedEnd, Turn } from './event.ts';
+import type { Call, End } from '../../shared/protocol.ts';
+import type { Turn } from './event.ts';
 import type {
   Activation,
   ActivationState,
@@ -91,20 +91,14 @@ function hasStarted(execution: Execution, besides?: Activation): boolean {
   );
 }
 
-export function createExecution(call: Call, caller: ConnectedDocument | undefined, input: Value): Execution {
+export function createExecution(call: Call, caller: ConnectedDocument | undefined): Execution {
   return {
     id: call.executionId,
     revision: 0,
     stored: false,
-    groupId: call.groupId,
+    call,
     callerDocumentId: call.callerDocumentId,
     callerClientId: caller?.clientId ?? null,
-    callerTabId: call.callerTabId,
-    keepalive: call.keepalive,
-    toolName: call.toolName,
-    registrationId: call.registrationId,
-    input,
-    tabKey: call.tabKey,
     activations: [],
     tokens: [],
     outputs: [],
@@ -172,12 +166,7 @@ function withdrawResumption(execution: Execution, activation: Activation): void 
 }
 
 /** Its callback ended (rules 9 and 10). */
-export function endActivation(
-  execution: Execution,
-  activation: Activation,
-  end: SealedEnd,
-  turn: Turn,
-): void {
+export function endActivation(execution: Execution, activation: Activation, end: End, turn: Turn): void {
   const holds = end.type === 'threw' && end.leaving && hasOutstanding(execution, activation);
   const event = end.type === 'returned' ? 'return' : holds ? 'hold' : 'throw';
   if (!moveActivation(activation, event)) return;
@@ -205,7 +194,7 @@ function addOutput(execution: Execution, activation: Activation, value: Value, t
 export function deliverOutput(execution: Execution, activationId: string, value: Value, turn: Turn): void {
   if (execution.callerDocumentId === null) return;
   const { callerDocumentId: documentId, id: executionId } = execution;
-  turn.effects.push({ type: 'deliver-output', documentId, executionId, activationId, value });
+  turn.effects.push({ type: 'deliverOutput', documentId, executionId, activationId, value });
 }
 
 /** The document of a held throw stays after all: the throw counts. */
@@ -245,10 +234,12 @@ export function loseActivation(
 /** The caller is gone (`semantics.md`, The caller leaves). */
 export function loseCaller(execution: Execution, reason: 'navigated' | 'document-lost', turn: Turn): void {
   const latest = execution.activations.findLast(({ state }) => state !== 'waiting' && state !== 'withdrawn');
-  const continues = execution.tokens.some(isOutstanding) || execution.activations.some(awaitsTurn);
+  // Of a caller that is found lost nobody knows when it left: its token may have been redeemed since.
+  const continuesIn = reason === 'document-lost' ? isOpenResumption : awaitsTurn;
+  const continues = execution.tokens.some(isOutstanding) || execution.activations.some(continuesIn);
   dropCaller(execution);
-  if (execution.settled !== null || execution.keepalive) return;
-  if (continues && latest?.tabId === execution.callerTabId) return;
+  if (execution.settled !== null || execution.call.keepalive) return;
+  if (continues && latest?.tabId === execution.call.callerTabId) return;
   settle(execution, failed(reason, hasStarted(execution)), turn);
   if (execution.settled !== null) (execution as Settled).settled.keepUntil = turn.now + REMAINS_KEPT;
 }
@@ -260,6 +251,10 @@ export function dropCaller(execution: Execution): void {
 }
 
 type Settled = Execution & { settled: NonNullable<Execution['settled']> };
+
+function isOpenResumption(activation: Activation): boolean {
+  return isOpen(activation) && activation.resumes !== null;
+}
 
 /** An accepted resumption whose callback was not told to run: its token falls back if its document goes. */
 function awaitsTurn(activation: Activation): boolean {
@@ -313,10 +308,9 @@ export function markDelivered(execution: Execution, turn: Turn): void {
   if (settled === null || settled.delivered) return;
   settled.delivered = true;
   settled.ending = null;
-  execution.input = {};
+  execution.call = { ...execution.call, input: {}, tabKey: null };
   execution.answer = null;
   execution.outputs = [];
-  execution.tabKey = null;
   for (const token of execution.tokens) token.key = null;
   for (const activation of execution.activations) {
     activation.held = null;
@@ -326,7 +320,7 @@ export function markDelivered(execution: Execution, turn: Turn): void {
 
 /** Has nobody collected its outcome in time? Its tokens' fates are kept longer (rule 13). */
 function isAbandoned({ settled, callerDocumentId }: Execution, now: number): boolean {
-  return settled !== null && callerDocumentId === null && now >= settled.keepUntil;
+  return settled?.delivered === false && callerDocumentId === null && now >= settled.keepUntil;
 }
 
 /** Is nothing left of it that anybody may ask for? */
@@ -352,7 +346,7 @@ export function advance(execution: Execution, state: State, turn: Turn): void {
   if (execution.settled !== null) return;
   for (const activation of execution.activations) {
     if (activation.state === 'waiting') commandIfDue(execution, activation, state, turn);
-    else if (activation.state === 'commanded' && turn.now > activation.refuseAfter + ACKNOWLEDGEMENT_GRACE) {
+    else if (isLate(activation, turn.now)) {
       // Its document refuses it by now, or, if the clock was set back meanwhile, is told to abort it.
       settle(execution, failed('document-unresponsive', hasStarted(execution, activation)), turn);
     }
@@ -382,24 +376,28 @@ function commandIfDue(execution: Execution, activation: Activation, state: State
 export function command(execution: Execution, activation: Activation, turn: Turn): void {
   if (activation.state === 'commanded') activation.mayHaveBegun = true;
   if (!moveActivation(activation, 'command')) return;
-  const token = execution.tokens.find(({ digest }) => digest === activation.resumes);
+  const token = execution.tokens.find(({ digest }) => digest === activation.resumes) ?? null;
   activation.refuseAfter = Math.max(turn.now + turn.bounds.acknowledging, token?.deadline ?? 0);
   const { documentId, id: activationId, refuseAfter } = activation;
-  turn.effects.push({ type: 'activate', documentId, execution, activationId, refuseAfter });
+  const { id: executionId, call } = execution;
+  turn.effects.push({ type: 'activate', documentId, executionId, activationId, call, token, refuseAfter });
 }
 
-/** The next time at which `advance` or a removal has something to do; `Infinity` if only an event can change anything. */
-export function nextWake(execution: Execution, now: number): number {
-  const { settled } = execution;
-  if (settled !== null) {
-    if (settled.delivered) return remainsUntil(execution);
-    return execution.callerDocumentId === null ? settled.keepUntil : Number.POSITIVE_INFINITY;
-  }
-  const times = [Number.POSITIVE_INFINITY];
-  for (const token of execution.tokens)
-    if (isOutstanding(token)) times.push(token.deadline ?? Number.POSITIVE_INFINITY);
-  for (const activation of execution.activations) {
-    if (activation.state === 'commanded') times.push(activation.refuseAfter + ACKNOWLEDGEMENT_GRACE + 1);
-  }
-  return Math.max(now, Math.min(...times));
+/**
+ * Has time alone given `advance` something to do? A deadline farther away than a whole lifetime is one that the clock jumped
+ * back from.
+ */
+export function isDue(execution: Execution, now: number): boolean {
+  if (execution.settled !== null) return isAbandoned(execution, now) || isForgotten(execution, now);
+  return (
+    execution.tokens.some((token) => {
+      const { deadline, lifetime } = token;
+      return deadline !== null && (deadline > now + lifetime || (isOutstanding(token) && now >= deadline));
+    }) || execution.activations.some((activation) => isLate(activation, now))
+  );
+}
+
+/** Has its document had its time to acknowledge the command? */
+function isLate({ state, refuseAfter }: Activation, now: number): boolean {
+  return state === 'commanded' && now > refuseAfter + ACKNOWLEDGEMENT_GRACE;
 }

@@ -7,8 +7,8 @@
  */
 import { failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId } from '../../shared/ids.ts';
-import type { AnnouncedCall } from '../../shared/protocol.ts';
-import type { AnnouncedState, Turn } from './event.ts';
+import type { AnnouncedCall, Announcement } from '../../shared/protocol.ts';
+import type { Turn } from './event.ts';
 import {
   beginActivation,
   cancelExecution,
@@ -25,10 +25,10 @@ import {
 } from './execution.ts';
 import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
 
-type AnnouncedActivation = AnnouncedState['activations'][number];
+type AnnouncedActivation = Announcement['activations'][number];
 
 /** The executions that an announcement speaks of, by id. */
-export function announcedIds(announcement: AnnouncedState): string[] {
+export function announcedIds(announcement: Announcement): string[] {
   return [
     ...announcement.calls.map(({ call }) => call.executionId),
     ...announcement.activations.map(({ executionId }) => executionId),
@@ -39,7 +39,7 @@ export function announcedIds(announcement: AnnouncedState): string[] {
 /** An execution that the worker has no memory of, rebuilt from what a live document knows; `undefined` if only storage could know it. */
 export function rebuild(
   executionId: string,
-  announcement: AnnouncedState,
+  announcement: Announcement,
   state: State,
   turn: Turn,
 ): Execution | undefined {
@@ -50,7 +50,7 @@ export function rebuild(
   const call = awaited?.stored === false ? awaited.call : runs?.call;
   if (!call) return undefined;
   const caller = state.documents.get(call.callerDocumentId);
-  const execution = createExecution(call, caller, { text: call.input });
+  const execution = createExecution(call, caller);
   const target = state.documents.get(call.documentId);
   const activation = createActivation(execution.id, call.documentId, target, turn.now);
   const activity = runs === undefined ? 'waiting' : 'running';
@@ -63,7 +63,7 @@ export function rebuild(
 export function reconcile(
   execution: Execution,
   document: ConnectedDocument,
-  announcement: AnnouncedState,
+  announcement: Announcement,
   turn: Turn,
 ): void {
   const { documentId } = document;
@@ -135,10 +135,10 @@ export function reclaim(execution: Execution, document: ConnectedDocument, turn:
  * not know yet that it has collected it), nor within a tab, where a caller knows nothing of the worker before there is a token.
  */
 function disown(execution: Execution, turn: Turn): void {
-  const isWithinTab = execution.activations.some(({ tabId }) => tabId === execution.callerTabId);
+  const isWithinTab = execution.activations.some(({ tabId }) => tabId === execution.call.callerTabId);
   if (execution.settled === null && (execution.stored || isWithinTab)) return;
   dropCaller(execution);
-  if (execution.settled === null && !execution.keepalive) cancelExecution(execution, turn);
+  if (execution.settled === null && !execution.call.keepalive) cancelExecution(execution, turn);
 }
 
 /** Whatever the caller may have missed; it drops what it has seen (I2). */
@@ -159,7 +159,7 @@ export function tellNavigated(documentId: DocumentId, executionId: string, turn:
 export function forgotten(
   documentId: DocumentId,
   executionId: string,
-  announcement: AnnouncedState,
+  announcement: Announcement,
   turn: Turn,
 ): void {
   const isOfIt = (announced: { executionId: string }) => announced.executionId === executionId;

@@ -7,7 +7,7 @@
 import type { Sizes } from '../../shared/bounds.ts';
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { ActivationId, TokenDigest } from '../../shared/ids.ts';
-import type { SealedGrant } from './event.ts';
+import type { Grant } from '../../shared/protocol.ts';
 import { beginActivation, createActivation, moveActivation } from './execution.ts';
 import type { ConnectedDocument, Execution, Token } from './state.ts';
 import { expireTokens, moveToken } from './token.ts';
@@ -15,7 +15,7 @@ import { expireTokens, moveToken } from './token.ts';
 /** Stores a token for a running activation. A repeated request is the same request. */
 export function grantToken(
   execution: Execution,
-  grant: SealedGrant,
+  grant: Grant,
   sizes: Sizes,
   now: number,
 ): ErrorRecord | null {
@@ -28,12 +28,11 @@ export function grantToken(
   }
   activation.granted = true;
   execution.stored = true;
-  if (grant.input !== null) execution.input = grant.input;
-  execution.tabKey ??= grant.call?.tabKey ?? null;
+  if (grant.call !== null) execution.call = grant.call;
   execution.tokens.push({
     digest: grant.digest,
     state: 'outstanding',
-    key: grant.key,
+    key: grant.tokenKey,
     issuer: activation.id,
     redeemedBy: null,
     lifetime: grant.lifetime,
@@ -58,7 +57,7 @@ export function redeemToken(
 ): ErrorRecord | null {
   const token = execution.tokens.find((candidate) => candidate.digest === digest);
   if (token === undefined) return failure('token-unknown', false);
-  if (execution.groupId !== document.groupId) return failure('other-group', false);
+  if (execution.call.groupId !== document.groupId) return failure('other-group', false);
   expireTokens(execution, now);
   const known = execution.activations.find(({ id }) => id === activationId);
   if (token.redeemedBy === activationId)

@@ -6,6 +6,7 @@
 import type { GroupId } from '../../shared/ids.ts';
 import type { DocumentFacts, Snapshot } from '../../shared/protocol.ts';
 import type { ToolOwner } from '../../shared/tool.ts';
+import { isOpen } from './execution.ts';
 import type { ConnectedDocument, Execution, State } from './state.ts';
 
 /** The tools of a group, document by document. Pure: what it lists is what the documents last announced. */
@@ -32,22 +33,19 @@ export interface AwaitedDocument {
   clientId: string | null;
 }
 
-/** The documents that open executions wait for: worth asking the browser whether they still exist. */
-export function awaitedDocuments(state: State): AwaitedDocument[] {
-  const awaited = new Map<string, AwaitedDocument>();
-  const add = (documentId: string, clientId: string | null) => {
-    const known = state.documents.get(documentId)?.clientId ?? clientId;
-    awaited.set(documentId, { documentId, clientId: known ?? awaited.get(documentId)?.clientId ?? null });
+/** The documents that are connected, or that open executions wait for: worth asking the browser whether they still exist. */
+export function documentsInQuestion(state: State): AwaitedDocument[] {
+  const awaited = new Map<string, AwaitedDocument>(state.documents);
+  const add = (documentId: string | null, remembered: string | null) => {
+    if (documentId === null) return;
+    const clientId =
+      state.documents.get(documentId)?.clientId ?? remembered ?? awaited.get(documentId)?.clientId;
+    awaited.set(documentId, { documentId, clientId: clientId ?? null });
   };
-  for (const execution of state.executions.values()) {
-    if (execution.callerDocumentId !== null && !execution.settled?.delivered) {
-      add(execution.callerDocumentId, execution.callerClientId);
-    }
-    if (execution.settled !== null) continue;
-    for (const { documentId, clientId, state: activity } of execution.activations) {
-      if (activity === 'waiting' || activity === 'commanded' || activity === 'running')
-        add(documentId, clientId);
-    }
+  for (const { callerDocumentId, callerClientId, settled, activations } of state.executions.values()) {
+    if (!settled?.delivered) add(callerDocumentId, callerClientId);
+    for (const activation of activations)
+      if (isOpen(activation)) add(activation.documentId, activation.clientId);
   }
   return [...awaited.values()];
 }
@@ -64,7 +62,7 @@ export function snapshotOf(state: State, groupId: GroupId, now: number): Snapsho
       tools: tools.map(({ name }) => name),
     }));
   const executions = [...state.executions.values()]
-    .filter((execution) => execution.groupId === groupId)
+    .filter((execution) => execution.call.groupId === groupId)
     .map(summaryOf);
   return { generation: state.generation, now, documents, executions };
 }
@@ -72,7 +70,7 @@ export function snapshotOf(state: State, groupId: GroupId, now: number): Snapsho
 function summaryOf(execution: Execution): Snapshot['executions'][number] {
   return {
     id: execution.id,
-    toolName: execution.toolName,
+    toolName: execution.call.toolName,
     state: execution.settled === null ? 'open' : 'settled',
     callerDocumentId: execution.callerDocumentId,
     activations: execution.activations.map(({ id, documentId, state }) => ({ id, documentId, state })),

@@ -11,12 +11,10 @@ import type {
   DocumentId,
   ExecutionId,
   Generation,
-  GroupId,
-  RegistrationId,
   TabId,
   TokenDigest,
 } from '../../shared/ids.ts';
-import type { DocumentFacts, Ending, Output, Value } from '../../shared/protocol.ts';
+import type { Call, DocumentFacts, Ending, Output, Value } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 
@@ -104,16 +102,11 @@ export interface Execution {
   revision: number;
   /** Is it in the database (or on its way there)? From the first token on. */
   stored: boolean;
-  readonly groupId: GroupId;
+  /** As its first caller described it; empty of what is private once it is delivered. */
+  call: Call;
   /** `null`: it lost its caller, and waits to be collected in the caller's tab. */
   callerDocumentId: DocumentId | null;
   callerClientId: string | null;
-  readonly callerTabId: TabId;
-  readonly keepalive: boolean;
-  readonly toolName: string;
-  readonly registrationId: RegistrationId;
-  input: Value;
-  tabKey: Sealed | null;
   /** In the order in which they were asked for. */
   activations: Activation[];
   tokens: Token[];

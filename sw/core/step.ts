@@ -6,8 +6,8 @@
  */
 import { failure, type Reason } from '../../shared/errors.ts';
 import type { ExecutionId } from '../../shared/ids.ts';
-import type { Reply } from '../../shared/protocol.ts';
-import type { Effect, Event, SealedGrant, Step, Turn } from './event.ts';
+import type { Grant, Reply } from '../../shared/protocol.ts';
+import type { Effect, Event, Step, Turn } from './event.ts';
 import {
   advance,
   beginActivation,
@@ -15,18 +15,18 @@ import {
   createActivation,
   createExecution,
   endActivation,
+  isDue,
   isForgotten,
   loseActivation,
   loseCaller,
   markDelivered,
-  nextWake,
   refuseActivation,
   reportHeld,
   settle,
 } from './execution.ts';
 import { announcedIds, forgotten, rebuild, reclaim, reconcile, tellNavigated } from './recover.ts';
 import { grantToken, redeemToken } from './redemption.ts';
-import { type ConnectedDocument, draftOf, type Execution, type State, type Token } from './state.ts';
+import { type ConnectedDocument, draftOf, type Execution, type State } from './state.ts';
 
 type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
 
@@ -52,20 +52,14 @@ export function concerned(state: State, event: Event): ExecutionId[] {
       return uncollected(state, event.tabId, event.documentId);
     case 'token-requested':
       return [event.grant.executionId];
-    case 'execution-requested':
-      return [event.call.executionId];
     case 'outcomes-awaited':
       return event.executionIds;
-    case 'records-loaded':
-      return [];
-    case 'tools-changed':
-      return [];
     case 'time-passed':
       return [...state.executions.values()]
         .filter((execution) => isDue(execution, event.now))
         .map(({ id }) => id);
     default:
-      return event.executionId === null ? [] : [event.executionId];
+      return 'executionId' in event && event.executionId !== null ? [event.executionId] : [];
   }
 }
 
@@ -79,7 +73,7 @@ function partaking(state: State, documentId: string): ExecutionId[] {
 /** The executions of the tab that `documentId` may have: without a caller, or its own already. */
 export function uncollected(state: State, tabId: string, documentId: string): ExecutionId[] {
   return [...state.executions.values()]
-    .filter((execution) => execution.callerTabId === tabId && !execution.settled?.delivered)
+    .filter((execution) => execution.call.callerTabId === tabId && !execution.settled?.delivered)
     .filter(({ callerDocumentId }) => callerDocumentId === null || callerDocumentId === documentId)
     .map(({ id }) => id);
 }
@@ -242,20 +236,11 @@ function disconnect(work: Work, event: EventOf<'document-left' | 'document-lost'
 
 /** Calls that nobody else knew of: the next page may ask what became of them. */
 function keepLostCalls(work: Work, { documentId, lostCalls }: EventOf<'document-left'>): void {
-  for (const { executionId, callerTabId, groupId, toolName, input } of lostCalls) {
-    if (work.state.executions.has(executionId)) continue;
-    const target = { documentId, registrationId: '', keepalive: false, key: '', tabKey: null };
-    const call = {
-      ...target,
-      executionId,
-      callerTabId,
-      groupId,
-      toolName,
-      input,
-      callerDocumentId: documentId,
-    };
-    const execution = createExecution(call, undefined, { text: input });
-    const activation = createActivation(executionId, documentId, undefined, work.now);
+  for (const call of lostCalls) {
+    if (work.state.executions.has(call.executionId)) continue;
+    // Its page has ended it, whatever it was to live on for.
+    const execution = createExecution({ ...call, keepalive: false }, undefined);
+    const activation = createActivation(execution.id, documentId, undefined, work.now);
     execution.activations.push({ ...activation, state: 'running' });
     finish(work, execution, () => loseCaller(execution, 'navigated', work));
   }
@@ -283,7 +268,7 @@ function request(work: Work, { documentId, call }: EventOf<'execution-requested'
   }
   const caller = work.documents.get(documentId);
   const target = work.documents.get(call.documentId);
-  const execution = createExecution(call, caller, { text: call.input });
+  const execution = createExecution(call, caller);
   execution.activations.push(createActivation(execution.id, call.documentId, target, work.now));
   finish(work, execution, () => {
     if (target !== undefined && target.groupId !== call.groupId) {
@@ -317,11 +302,11 @@ function grant(work: Work, { documentId, grant }: EventOf<'token-requested'>): v
  * A call that stays in its tab is first heard of when it asks for a token. One of another tab's caller went through here: who
  * is not known any more is over, and its document has not read so yet.
  */
-function hearOf(work: Work, documentId: string, { call, activationId }: SealedGrant): Execution | undefined {
+function hearOf(work: Work, documentId: string, { call, activationId }: Grant): Execution | undefined {
   const caller = work.documents.get(call?.callerDocumentId ?? '');
   const document = work.documents.get(documentId);
   if (call === null || (caller !== undefined && caller.tabId !== document?.tabId)) return undefined;
-  const execution = createExecution(call, caller, {});
+  const execution = createExecution(call, caller);
   const activation = createActivation(activationId, documentId, document, work.now);
   execution.activations.push({ ...activation, state: 'running' });
   return execution;
@@ -339,6 +324,13 @@ function redeem(work: Work, event: EventOf<'token-presented'>): void {
   finish(work, draft, () => {
     const error = redeemToken(draft, digest, activationId, document, now);
     work.reply = error === null ? { ok: true, value: { executionId } } : { ok: false, error };
+    // Asked for again, and over meanwhile: its document may never have read that it was its turn.
+    if (
+      error === null &&
+      draft.activations.some(({ id, state }) => id === activationId && state === 'lost')
+    ) {
+      work.effects.push({ type: 'withdraw', documentId, activationId, error: failure('token-void', false) });
+    }
   });
 }
 
@@ -375,12 +367,6 @@ function awaitOutcomes(work: Work, { documentId, executionIds }: EventOf<'outcom
     if (document === undefined || !work.state.executions.has(id)) tellNavigated(documentId, id, work);
     else each(work, [id], (execution) => reclaim(execution, document, work));
   }
-}
-
-/** Has it something to do by now? A deadline farther away than a whole lifetime is one that the clock jumped back from. */
-function isDue(execution: Execution, now: number): boolean {
-  const jumped = ({ deadline, lifetime }: Token) => deadline !== null && deadline > now + lifetime;
-  return nextWake(execution, now) <= now || (execution.settled === null && execution.tokens.some(jumped));
 }
 
 function refused(reason: Reason, message?: string): Reply<unknown> {

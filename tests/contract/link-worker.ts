@@ -1,6 +1,7 @@
 // The worker's end of the link as the link's scenarios meet it: what a hello asks for in its `url` is done.
 import { failure } from '../../shared/errors.ts';
 import type { Coordinator, Hello } from '../../shared/protocol.ts';
+import { createCoordinator, type Setting } from '../../sw/coordinator.ts';
 import type { Connection } from '../../sw/documents.ts';
 import { refuse, welcome } from '../../sw/link.ts';
 
@@ -53,6 +54,11 @@ function coordinatorFor(connection: () => Connection): Coordinator {
   return commands as never;
 }
 
+/** The worker's own, with nothing behind it: whoever gets past its checks fails otherwise. */
+function strictCoordinator(): Coordinator {
+  return createCoordinator('document', {} as Setting);
+}
+
 export function serve({ data, ports: [port] }: HelloEvent): void {
   if (port === undefined || data.url === 'silence') return;
   if (data.url === 'refusal') {
@@ -64,7 +70,7 @@ export function serve({ data, ports: [port] }: HelloEvent): void {
   const connection = welcome(
     port,
     answer,
-    coordinatorFor(() => connection),
-    { clientId: 'client', groupId: 'group' },
+    data.url === 'coordinator' ? strictCoordinator() : coordinatorFor(() => connection),
+    { clientId: 'client', groupId: 'group', helloId: data.helloId },
   );
 }

@@ -1,5 +1,5 @@
 // The link's promises between two ends in Node: its MessageChannel is the fake.
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { linkScenarios, runLinkScenario } from './link.ts';
 import { serve } from './link-worker.ts';
 
@@ -12,7 +12,23 @@ const worker = {
   },
 } as never as ServiceWorker;
 
+const UNCAUGHT = 'uncaughtException';
+const reporters = process.listeners(UNCAUGHT);
+
+/** Garbage may throw in Comlink's own listener, which nobody hears of in a browser; anything else is a failure here too. */
+function report(error: Error, origin: NodeJS.UncaughtExceptionOrigin): void {
+  if (error.stack?.includes('/comlink/')) return;
+  for (const reporter of reporters) reporter(error, origin);
+}
+
+beforeEach(() => {
+  process.removeAllListeners(UNCAUGHT);
+  process.on(UNCAUGHT, report);
+});
+
 afterEach(() => {
+  process.removeAllListeners(UNCAUGHT);
+  for (const reporter of reporters) process.on(UNCAUGHT, reporter);
   for (const port of ports) port.close();
   ports.clear();
 });

@@ -13,6 +13,7 @@ export interface LinkPlace {
 const hello = (url: string): Hello => ({
   type: HELLO,
   versions: [1],
+  helloId: 'hello',
   documentId: 'document',
   tabId: 'tab',
   groupId: 'group',
@@ -62,26 +63,88 @@ async function bare({ worker }: LinkPlace): Promise<MessagePort> {
   return port1;
 }
 
-const MALFORMED = [
+/** Requests for what is not there: each is answered with an error. */
+const UNKNOWN = [
+  { type: 'APPLY', id: 'm1', path: ['noSuchMethod'], argumentList: [] },
+  { type: 'APPLY', id: 'm2', path: [], argumentList: [] },
+  { type: 'APPLY', id: 'm3', path: 7, argumentList: [] },
+  { type: 'GET', id: 'm4', path: ['no', 'such', 'member'] },
+  { type: 'CONSTRUCT', id: 'm5', path: ['execute'], argumentList: [] },
+];
+
+/** No requests of Comlink's at all: they may be dropped, whatever its listener makes of them. */
+const GARBAGE = [
   null,
   7,
   'text',
   [],
   {},
-  { type: 'LATER', id: 'm1', path: [] },
-  { type: 'APPLY', id: 'm2', path: ['noSuchMethod'], argumentList: [] },
-  { type: 'APPLY', id: 'm3', path: [], argumentList: [] },
-  { type: 'APPLY', id: 'm4', path: ['execute'], argumentList: 7 },
+  { type: 'LATER', id: 'g1', path: [] },
+  { type: 'APPLY', id: 'g2', path: ['execute'], argumentList: 7 },
   {
     type: 'APPLY',
-    id: 'm5',
+    id: 'g3',
     path: ['execute'],
     argumentList: [{ type: 'HANDLER', name: 'of later versions' }],
   },
-  { type: 'APPLY', id: 'm6', path: 7, argumentList: [] },
-  { type: 'GET', id: 'm7', path: ['no', 'such', 'member'] },
-  { type: 'CONSTRUCT', id: 'm8', path: ['execute'], argumentList: [] },
 ];
+
+const CALL = {
+  executionId: 'execution',
+  callerDocumentId: 'document',
+  callerTabId: 'tab',
+  groupId: 'group',
+  keepalive: false,
+  documentId: 'target',
+  registrationId: 'registration',
+  toolName: 'checkout',
+  input: { text: '{}' },
+  tabKey: null,
+};
+const GRANT = {
+  activationId: 'a',
+  executionId: 'e',
+  call: null,
+  key: 'k',
+  digest: 'd',
+  tokenKey: {},
+  lifetime: 1,
+};
+const REPORT = { activationId: 'a', executionId: 'e', key: 'k' };
+
+/** Arguments that the coordinator's methods do not take, beside those that none of them does. */
+const MALFORMED: Record<string, unknown[]> = {
+  execute: [
+    { call: CALL },
+    { key: 'k' },
+    { call: null, key: 'k' },
+    { call: CALL, key: 7 },
+    { call: { ...CALL, executionId: undefined }, key: 'k' },
+    { call: { ...CALL, keepalive: 'yes' }, key: 'k' },
+    { call: { ...CALL, input: '{}' }, key: 'k' },
+    { call: { ...CALL, input: { text: null } }, key: 'k' },
+  ],
+  cancel: [{ executionId: 7 }],
+  grant: [
+    { ...GRANT, digest: 7 },
+    { ...GRANT, call: undefined },
+    { ...GRANT, call: { ...CALL, input: '{}' } },
+    { ...GRANT, tokenKey: 'k' },
+    { ...GRANT, lifetime: '1' },
+  ],
+  redeem: [{ activationId: 'a' }, { activationId: 'a', token: null }],
+  reportEnd: [
+    REPORT,
+    { ...REPORT, end: null },
+    { ...REPORT, end: { type: 'vanished' } },
+    { ...REPORT, end: { type: 'returned', value: { text: 7 } } },
+    { ...REPORT, end: { type: 'threw', error: { text: '{}' }, reason: 'tool-failed' } },
+  ],
+  announceTools: [{ tools: {} }, { tools: [null] }, { tools: [{ name: 'checkout' }] }],
+  collect: [{ tabSecret: 7 }],
+  awaitOutcomes: [{ executionIds: 'execution' }, { executionIds: [7] }],
+  watch: [{ on: 1 }],
+};
 
 export const linkScenarios: Record<string, Scenario<LinkPlace>> = {
   'a welcome gives a link with the generation and the tab': {
@@ -198,26 +261,40 @@ export const linkScenarios: Record<string, Scenario<LinkPlace>> = {
     },
     expected: 'nothing',
   },
-  'messages that are malformed or of unknown kinds are answered with an error, and the link goes on (C14)': {
-    async run(place) {
-      const port = await bare(place);
-      const unanswered = new Set(
-        MALFORMED.flatMap((message) => (message as { id?: string } | null)?.id ?? []),
-      );
-      const answered = new Promise<string>((resolve) => {
-        port.onmessage = ({ data }) => {
-          if (data?.name === 'throw') unanswered.delete(data.id);
-          if (data?.id === 'good') resolve(data.value);
-        };
-      });
-      for (const message of MALFORMED) port.postMessage(message);
-      const argumentList = [{ type: 'RAW', value: 'good' }];
-      port.postMessage({ type: 'APPLY', id: 'good', path: ['execute'], argumentList });
-      const outcome = await ending(answered);
-      port.close();
-      return `${outcome}, unanswered: ${[...unanswered].join() || 'none'}`;
+  'messages that are malformed or of unknown kinds are answered with an error or dropped, and the link goes on (C14)':
+    {
+      async run(place) {
+        const port = await bare(place);
+        const unanswered = new Set(UNKNOWN.map(({ id }) => id));
+        const answered = new Promise<string>((resolve) => {
+          port.onmessage = ({ data }) => {
+            if (data?.name === 'throw') unanswered.delete(data.id);
+            if (data?.id === 'good') resolve(data.value);
+          };
+        });
+        for (const message of [...UNKNOWN, ...GARBAGE, ...UNKNOWN]) port.postMessage(message);
+        const argumentList = [{ type: 'RAW', value: 'good' }];
+        port.postMessage({ type: 'APPLY', id: 'good', path: ['execute'], argumentList });
+        const outcome = await ending(answered);
+        port.close();
+        return `${outcome}, unanswered: ${[...unanswered].join() || 'none'}`;
+      },
+      expected: 'gives "good", unanswered: none',
     },
-    expected: 'gives "good", unanswered: none',
+  'malformed arguments of the coordinator’s own methods are answered with an error (C14)': {
+    async run(place) {
+      const { commands } = await connect(place, 'coordinator');
+      const wrong: string[] = [];
+      for (const [method, own] of Object.entries(MALFORMED)) {
+        for (const argument of [undefined, null, 7, 'text', [], {}, ...own]) {
+          const ended = await ending(commands[method]?.(argument) as Promise<unknown>);
+          const isRefused = ended.startsWith('gives {"ok":false') && ended.includes('"version-mismatch"');
+          if (!isRefused) wrong.push(`${method} ${JSON.stringify(argument)} ${ended}`);
+        }
+      }
+      return wrong.join('; ') || 'all refused';
+    },
+    expected: 'all refused',
   },
 };
 

@@ -13,6 +13,7 @@ import { createStore, StorageError, type Store } from '../../sw/store.ts';
 import {
   aCall,
   aDocument,
+  aGrant,
   anActivation,
   anExecution,
   answer,
@@ -24,7 +25,7 @@ import {
 const NOTHING = { tools: [], calls: [], activations: [], resumptions: [] };
 /** What the documents say of themselves: the caller waits for its call, the target runs its activation. */
 const ANNOUNCED: Record<string, Announcement> = {
-  caller: { ...NOTHING, calls: [{ call: aCall(), stored: true }] },
+  caller: { ...NOTHING, calls: [{ call: aCall(), key: 'key', stored: true }] },
   target: {
     ...NOTHING,
     activations: [
@@ -301,15 +302,7 @@ describe('a commit that fails', () => {
   const grant: Happening = {
     type: 'token-requested',
     documentId: 'target',
-    grant: {
-      activationId: 'activation',
-      executionId: 'execution',
-      call: null,
-      input: null,
-      digest: 'another digest',
-      key: { iv: new Uint8Array(12), box: new ArrayBuffer(1) },
-      lifetime: 60_000,
-    } as never,
+    grant: aGrant({ digest: 'another digest', lifetime: 60_000 }),
   };
 
   test.each([
@@ -341,7 +334,7 @@ describe('a commit that fails', () => {
     await connect('caller');
     memory.fail('storage-unavailable');
     expect(answer(await runtime.dispatch(ended))).toBe('ok');
-    expect(kinds()).toContain('deliver-output');
+    expect(kinds()).toContain('deliverOutput');
     expect(memory.kept.get('execution')?.outputs).toEqual([]);
     memory.fail(null);
     await runtime.dispatch({ type: 'cancel-requested', executionId: 'other' });
@@ -363,18 +356,46 @@ describe('a commit that fails', () => {
 });
 
 describe('time (I5)', () => {
-  test('a timer wakes, and the deadline is judged then', async () => {
+  const passed: Happening = { type: 'time-passed' };
+
+  test('time passes, and the deadline is judged then', async () => {
     const clock = createClock();
     const memory = createMemory([suspended()]);
     const { runtime, kinds, connect } = start(memory.store, clock);
     await connect('caller');
     clock.turn(59_999);
-    await rest();
+    await runtime.dispatch(passed);
     expect(runtime.state.executions.get('execution')?.settled).toBe(null);
     clock.turn(1);
+    await runtime.dispatch(passed);
     await rest();
     expect(runtime.state.executions.get('execution')?.settled?.as).toBe('token-expired');
     expect(kinds()).toEqual(['settle']);
+  });
+
+  test('it passes once for the records of earlier generations, before anything else happens', async () => {
+    const memory = createMemory([suspended({ tokens: [aToken({ deadline: START })] })]);
+    const { runtime } = start(memory.store);
+    await rest();
+    expect(runtime.state.executions.get('execution')?.settled?.as).toBe('token-expired');
+    expect(memory.kept.get('execution')?.settled?.as).toBe('token-expired');
+  });
+
+  test('while nothing is due it touches no storage, and the runtime sets no timers', async () => {
+    const clock = createClock();
+    const tokens = [aToken({ state: 'redeemed', deadline: START - 1 }), aToken({ digest: 'other' })];
+    const running = anExecution({ activations: [anActivation({ granted: true })], tokens });
+    const memory = createMemory([running]);
+    const { runtime, connect } = start(memory.store, clock);
+    await connect('target');
+    await connect('caller');
+    const before = [...memory.log];
+    for (let pulse = 0; pulse < 10; pulse += 1) {
+      clock.turn(500);
+      await runtime.dispatch(passed);
+    }
+    expect(memory.log).toEqual(before);
+    expect(clock.pending()).toBe(0);
   });
 
   test('whatever comes first after the deadline judges it, though no timer has fired', async () => {
@@ -385,17 +406,16 @@ describe('time (I5)', () => {
     expect(answer(await runtime.dispatch(presented('redeemer')))).toBe('token-expired');
   });
 
-  test('a timer that fires too early, by the clock, changes nothing and is set again', async () => {
+  test('time that passes too early, by a clock that was set back, changes nothing and is judged again', async () => {
     const clock = createClock();
     const { runtime, connect } = start(createMemory([suspended()]).store, clock);
     await connect('caller');
     clock.set(-30_000);
     clock.turn(60_000);
-    await rest();
+    await runtime.dispatch(passed);
     expect(runtime.state.executions.get('execution')?.settled).toBe(null);
-    expect(clock.pending()).toBeGreaterThan(0);
     clock.turn(60_000);
-    await rest();
+    await runtime.dispatch(passed);
     expect(runtime.state.executions.get('execution')?.settled?.as).toBe('token-expired');
   });
 
@@ -436,7 +456,7 @@ describe('two workers on one database', () => {
       const activated = workers.flatMap(({ kinds }) => kinds()).filter((kind) => kind === 'activate');
       expect(activated).toEqual(['activate']);
     }
-  });
+  }, 30_000);
 
   test('what one has stored the other takes in before it decides', async () => {
     await put(suspended());

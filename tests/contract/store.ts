@@ -151,10 +151,10 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
   'what is written survives the store that wrote it': {
     async run() {
       const first = newStore();
-      await write(first, anExecution({ id: 'a', toolName: 'kept' }));
+      await write(first, anExecution({ id: 'a', call: { toolName: 'kept' } }));
       first.close();
       const second = newStore();
-      return `${await ids(second)}: ${(await read(second, 'a'))?.toolName}`;
+      return `${await ids(second)}: ${(await read(second, 'a'))?.call.toolName}`;
     },
     expected: 'a: kept',
   },
@@ -197,7 +197,7 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
         store,
         anExecution({
           id: 'a',
-          input: value,
+          call: { input: value },
           answer: value,
           outputs: [{ activationId: 'x', value }],
           activations: [anActivation({ state: 'held', held: { error, reason: 'tool-failed' } })],
@@ -219,7 +219,7 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
       database.close();
       const { found, boxes } = inspect(records, SECRET);
       const back = await read(store, 'a');
-      return `${found} plain texts, ${boxes} boxes, input ${back?.input.text === undefined ? 'sealed' : 'open'}`;
+      return `${found} plain texts, ${boxes} boxes, input ${back?.call.input.text === undefined ? 'sealed' : 'open'}`;
     },
     // Seven values, and the sealed key of each of the two executions.
     expected: '0 plain texts, 9 boxes, input sealed',

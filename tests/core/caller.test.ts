@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createWorld } from './harness.ts';
-import { answer } from './records.ts';
+import { aCall, answer, aValue } from './records.ts';
 
 /** An agent embedded in the page that it drives: one tab, the call meets the worker with its token. */
 function anEmbeddedAgent({ frames = false, lifetime = 60_000 } = {}) {
@@ -293,13 +293,10 @@ describe('calls that the worker never heard of', () => {
   test('are there for a minute, from the goodbye of their page', () => {
     const world = createWorld();
     const page = world.opens({ tab: 'shop' });
-    const id = page.callsInTab(page, { toolName: 'search', input: '{"q":"shoes"}' });
+    const id = page.callsInTab(page, { toolName: 'search', input: aValue('{"q":"shoes"}') });
     const next = world.navigates(page);
     expect(world.execution(id)).toMatchObject({
-      toolName: 'search',
-      input: { text: '{"q":"shoes"}' },
-      callerTabId: 'shop',
-      groupId: 'group',
+      call: { toolName: 'search', input: { text: '{"q":"shoes"}' }, callerTabId: 'shop', groupId: 'group' },
       stored: false,
       callerDocumentId: null,
     });
@@ -320,10 +317,19 @@ describe('calls that the worker never heard of', () => {
     expect(world.opens({ tab: 'shop' }).collects()).toEqual([]);
   });
 
+  test('also those with keepalive: their page has ended them', () => {
+    const world = createWorld();
+    const page = world.opens({ tab: 'shop' });
+    const id = page.callsInTab(page, { keepalive: true });
+    const next = world.navigates(page);
+    expect(next.collects()).toEqual([id]);
+    expect(next.outcomeOf(id)).toBe('failed: navigated, started');
+  });
+
   test('one that it has heard of meanwhile is not lost', () => {
     const { world, page, id } = anEmbeddedAgent();
     const { documentId } = page;
-    const lostCall = { executionId: id, callerTabId: 'shop', groupId: 'group', toolName: 'x', input: '{}' };
+    const lostCall = aCall({ executionId: id, callerTabId: 'shop', toolName: 'x', input: { text: '{}' } });
     world.happens({ type: 'document-left', documentId, lostCalls: [lostCall] });
     expect(world.stateOf(id)).toBe('open');
   });

@@ -1,9 +1,11 @@
 /**
- * Time: deadlines are times and judged on every wake (I5), a clock that jumps back pulls them in and never out, bounds hold,
- * and the worker knows when it has to wake.
+ * Time: deadlines are times and judged whenever time passes (I5), a clock that jumps back pulls them in and never out, bounds
+ * hold, and it is known what time alone has given something to do.
  */
 import { describe, expect, test } from 'vitest';
-import { nextWake } from '../../sw/core/execution.ts';
+import { isDue } from '../../sw/core/execution.ts';
+import type { Execution } from '../../sw/core/state.ts';
+import { concerned } from '../../sw/core/step.ts';
 import { createWorld } from './harness.ts';
 import { aDocument, anActivation, anExecution, aState, aToken, at, changedBy, START } from './records.ts';
 
@@ -156,7 +158,7 @@ describe('a document that does not acknowledge', () => {
   });
 });
 
-describe('when the worker has to wake', () => {
+describe('what time alone has given something to do', () => {
   const settled = {
     ending: { type: 'result', value: {} },
     as: 'result',
@@ -165,58 +167,92 @@ describe('when the worker has to wake', () => {
     delivered: false,
   } as const;
 
-  test('for the first deadline of an outstanding token', () => {
+  /** It is due from that many milliseconds on, and not before; and then it is what a passing of time concerns. */
+  function expectDueFrom(execution: Execution, delay: number): void {
+    const times = [0, 1, delay / 2, delay - 1, delay, delay + 1, delay + 1_000, 10 * HOUR, 1_000 * HOUR];
+    for (const time of times.filter((time) => Number.isFinite(time) && time >= 0)) {
+      expect([time, isDue(execution, START + time)]).toEqual([time, time >= delay]);
+      const event = at({ type: 'time-passed' }, START + time);
+      expect(concerned(aState([execution]), event)).toEqual(time >= delay ? [execution.id] : []);
+    }
+  }
+
+  test('an outstanding token, from the first deadline on', () => {
     const tokens = [
       aToken({ deadline: START + 5_000 }),
       aToken({ deadline: START + 3_000 }),
       aToken({ deadline: START + 1_000, state: 'redeemed' }),
+      aToken({ deadline: START + 1_000, state: 'expired' }),
       aToken({ deadline: null }),
     ];
-    expect(nextWake(anExecution({ tokens, activations: [anActivation()] }), START)).toBe(START + 3_000);
+    expectDueFrom(anExecution({ tokens, activations: [anActivation()] }), 3_000);
   });
 
-  test('for an acknowledgement that may be late', () => {
+  test('an acknowledgement that may be late', () => {
     const activations = [
       anActivation({ state: 'commanded', refuseAfter: START + 2_000 }),
       anActivation({ state: 'running', refuseAfter: START + 10 }),
     ];
-    expect(nextWake(anExecution({ activations }), START)).toBe(START + 2_501);
+    expectDueFrom(anExecution({ activations }), 2_501);
   });
 
-  test('never for a callback that runs', () => {
+  test('never a callback that runs', () => {
     const execution = anExecution({ activations: [anActivation()], tokens: [aToken()] });
-    expect(nextWake(execution, START)).toBe(Number.POSITIVE_INFINITY);
+    expectDueFrom(execution, Number.POSITIVE_INFINITY);
   });
 
-  test('at once for what is overdue', () => {
-    const tokens = [aToken({ deadline: START - 5_000 })];
-    expect(nextWake(anExecution({ tokens }), START)).toBe(START);
+  test('never one that runs behind a token that it redeemed, whatever became of the others', () => {
+    const tokens = (['redeemed', 'expired', 'void'] as const).map((state) =>
+      aToken({ state, deadline: START - 5_000 }),
+    );
+    expectDueFrom(anExecution({ activations: [anActivation()], tokens }), Number.POSITIVE_INFINITY);
   });
 
-  test('to forget an outcome that nobody collects', () => {
-    expect(nextWake(anExecution({ settled, callerDocumentId: null }), START)).toBe(START + 600_000);
+  test('what is overdue, at once', () => {
+    expectDueFrom(anExecution({ tokens: [aToken({ deadline: START - 5_000 })] }), 0);
   });
 
-  test('not while its caller may still take it', () => {
-    expect(nextWake(anExecution({ settled }), START)).toBe(Number.POSITIVE_INFINITY);
+  test.each(['outstanding', 'redeemed'] as const)(
+    'a clock that jumped back: a deadline of a token that is %s',
+    (state) => {
+      const activations = [anActivation()];
+      const at = (deadline: number) => anExecution({ activations, tokens: [aToken({ state, deadline })] });
+      expect(isDue(at(START + 60_001), START)).toBe(true);
+      expect(isDue(at(START + 60_000), START)).toBe(false);
+    },
+  );
+
+  test('an outcome that nobody collects', () => {
+    expectDueFrom(anExecution({ settled, callerDocumentId: null }), 600_000);
   });
 
-  test('to forget what is left: a minute after the last deadline', () => {
+  test('not one whose caller may still take it', () => {
+    expectDueFrom(anExecution({ settled }), Number.POSITIVE_INFINITY);
+  });
+
+  test('what is left: a minute after the last deadline', () => {
     const tokens = [
       aToken({ state: 'redeemed', deadline: START + 5_000 }),
       aToken({ state: 'void', deadline: null, lifetime: 90_000 }),
     ];
-    const execution = anExecution({ settled: { ...settled, ending: null, delivered: true }, tokens });
-    expect(nextWake(execution, START)).toBe(START + 150_000);
+    const remains = { ...settled, ending: null, delivered: true };
+    expectDueFrom(anExecution({ settled: remains, tokens }), 150_000);
+    // Also where the outcome was given up, which was to be kept for longer.
+    expectDueFrom(
+      anExecution({ settled: { ...remains, keepUntil: START }, callerDocumentId: null, tokens }),
+      150_000,
+    );
   });
 
-  test('to forget what was aborted: a minute after it settled', () => {
+  test('what was aborted: a minute after it settled', () => {
     const activations = [anActivation({ state: 'lost' })];
-    const execution = anExecution({ settled: { ...settled, ending: null, delivered: true }, activations });
-    expect(nextWake(execution, START)).toBe(START + 60_000);
+    expectDueFrom(
+      anExecution({ settled: { ...settled, ending: null, delivered: true }, activations }),
+      60_000,
+    );
   });
 
-  test('waking too early, or twice, changes nothing', () => {
+  test('time that passes too early, or twice, changes nothing', () => {
     const { world, id, digest } = aCountdown();
     const before = world.execution(id);
     world.happens({ type: 'time-passed' });

@@ -12,6 +12,7 @@ import { TOKEN_TABLE } from '../../sw/core/token.ts';
 import {
   aCall,
   aDocument,
+  aGrant,
   anActivation,
   anExecution,
   answer,
@@ -130,15 +131,7 @@ const EXPECTED: Record<
     happening: {
       type: 'token-requested',
       documentId: 'anchor',
-      grant: {
-        activationId: 'anchor',
-        executionId: 'execution',
-        call: null,
-        input: null,
-        digest: 'another',
-        key: boxOf('key'),
-        lifetime: 1_000,
-      },
+      grant: aGrant({ activationId: 'anchor', digest: 'another' }),
     },
     next: {},
   },
@@ -161,7 +154,7 @@ for (const [name, { happening, next, settles = [] }] of Object.entries(EXPECTED)
       expect(outcome.settled !== null).toBe(settles.includes(state));
       expect(outcome.reply).toBe('ok');
       if (!settles.includes(state)) {
-        expect(outcome.effects.filter((effect) => !effect.startsWith('deliver-output'))).toEqual([]);
+        expect(outcome.effects.filter((effect) => !effect.startsWith('deliverOutput'))).toEqual([]);
       }
     });
   });
@@ -210,7 +203,7 @@ describe('what an end gives', () => {
     const outcome = outcomeOf('running', end, { granted: true });
     expect(outcome.answer).toBeNull();
     expect(outcome.outputs).toBe(1);
-    expect(outcome.effects).toEqual(['deliver-output caller activation']);
+    expect(outcome.effects).toEqual(['deliverOutput caller activation']);
   });
 
   test.each(['returned', 'threw', 'held', 'discarded', 'lost', 'withdrawn'] as const)(
@@ -303,6 +296,26 @@ describe('a token is presented', () => {
     expect(done.effects).toEqual([]);
   });
 
+  test('its callback is told to run with the call, and with the token, which opens what is sealed', () => {
+    const activations = [
+      anActivation({ id: 'anchor', documentId: 'anchor', state: 'returned', granted: true }),
+    ];
+    const tokens = [aToken({ digest: 'another', issuer: 'anchor' }), aToken({ issuer: 'anchor' })];
+    const known = anExecution({ tokens, activations });
+    const { done } = changedBy(aState([known], DOCUMENTS), at(presented('new')));
+    expect(done.effects).toEqual([
+      {
+        type: 'activate',
+        documentId: 'target',
+        executionId: 'execution',
+        activationId: 'new',
+        call: known.call,
+        token: aToken({ issuer: 'anchor', state: 'redeemed', redeemedBy: 'new' }),
+        refuseAfter: START + 2_000,
+      },
+    ]);
+  });
+
   test('the same redemption again: accepted, and changes nothing', () => {
     const known = withToken('redeemed', 'new');
     const { done, execution } = changedBy(known, at(presented('new')));
@@ -362,15 +375,7 @@ describe('a token is presented', () => {
 });
 
 describe('a token is asked for', () => {
-  const grant = {
-    activationId: 'activation',
-    executionId: 'execution',
-    call: null,
-    input: aValue('sealed'),
-    digest: 'new',
-    key: boxOf('key of the token'),
-    lifetime: 5_000,
-  };
+  const grant = aGrant({ tokenKey: boxOf('key of the token'), lifetime: 5_000 });
   const asked = { type: 'token-requested', documentId: 'target', grant } as const;
 
   test.each(STATES)('by an activation that is %s', (state) => {
@@ -407,32 +412,30 @@ describe('a token is asked for', () => {
 
   test('from then on its execution is stored, with a sealed input', () => {
     const known = aState(
-      [anExecution({ stored: false, tabKey: null, activations: [anActivation()] })],
+      [anExecution({ stored: false, call: { tabKey: null }, activations: [anActivation()] })],
       DOCUMENTS,
     );
-    const call = aCall({ tabKey: boxOf('tab') });
+    const call = aCall({ input: aValue('sealed'), tabKey: boxOf('tab') });
     const { execution } = changedBy(known, at({ ...asked, grant: { ...grant, call } }));
-    expect(execution).toMatchObject({ stored: true, input: aValue('sealed'), tabKey: boxOf('tab') });
+    expect(execution).toMatchObject({ stored: true, call });
   });
 
   test('a resumed activation brings no input and no key: what is stored stays', () => {
     const known = aState([anExecution({ activations: [anActivation()] })], DOCUMENTS);
-    const { execution } = changedBy(known, at({ ...asked, grant: { ...grant, input: null } }));
-    expect(execution).toMatchObject({ input: aValue('{"item":1}'), tabKey: boxOf('key') });
+    const { execution } = changedBy(known, at({ ...asked, grant: { ...grant, call: null } }));
+    expect(execution.call).toEqual(aCall({ input: aValue('{"item":1}'), tabKey: boxOf('key') }));
   });
 
   test('for a call that the worker has never heard of: now it has', () => {
-    const call = aCall({ toolName: 'book', input: '{"seat":3}' });
+    const call = aCall({ toolName: 'book', input: aValue('{"seat":3}') });
     const { done, execution } = changedBy(aState([], DOCUMENTS), at({ ...asked, grant: { ...grant, call } }));
     expect(answer(done.reply)).toBe('ok');
     expect(execution).toMatchObject({
       id: 'execution',
       stored: true,
-      toolName: 'book',
+      call,
       callerDocumentId: 'caller',
       callerClientId: 'client of caller',
-      input: aValue('sealed'),
-      registrationId: 'registration',
     });
     const activation = {
       id: 'activation',
@@ -448,17 +451,11 @@ describe('a token is asked for', () => {
 });
 
 describe('a token is asked for by a call that is not known', () => {
-  const grant = {
-    activationId: 'execution',
-    executionId: 'execution',
-    input: null,
-    digest: 'new',
-    key: boxOf('key'),
-  };
+  const grant = aGrant({ activationId: 'execution' });
   const ask = (callerTabId: string, callerIsHere: boolean) => {
     const caller = aDocument('caller', { tabId: callerTabId });
     const known = aState([], [aDocument('target', { tabId: 'shop' }), ...(callerIsHere ? [caller] : [])]);
-    const asked = { ...grant, call: aCall({ callerTabId }), lifetime: 1_000 };
+    const asked = { ...grant, call: aCall({ callerTabId }) };
     return answer(step(known, at({ type: 'token-requested', documentId: 'target', grant: asked })).reply);
   };
 
@@ -469,21 +466,13 @@ describe('a token is asked for by a call that is not known', () => {
 });
 
 describe('limits', () => {
-  const grant = {
-    activationId: 'activation',
-    executionId: 'execution',
-    call: null,
-    input: null,
-    key: boxOf('key'),
-  };
-
   test('too many tokens of one execution', () => {
     const tokens = Array.from({ length: 15 }, (_, index) => aToken({ digest: `${index}` }));
     const known = (count: number) =>
       aState([anExecution({ activations: [anActivation()], tokens: tokens.slice(0, count) })], DOCUMENTS);
     const ask = (count: number, digest: string) => {
-      const asked = { ...grant, digest, lifetime: 1_000 };
-      return step(known(count), at({ type: 'token-requested', documentId: 'target', grant: asked }));
+      const grant = aGrant({ digest });
+      return step(known(count), at({ type: 'token-requested', documentId: 'target', grant }));
     };
     expect(answer(ask(15, 'the sixteenth').reply)).toBe('ok');
     tokens.push(aToken({ digest: '15' }));
@@ -525,21 +514,22 @@ describe('an execution is asked for', () => {
 
   test('its target is told to run it, within the bound', () => {
     const { done, execution } = changedBy(aState([], DOCUMENTS), at(asked()));
-    expect(done.effects).toMatchObject([
+    expect(done.effects).toEqual([
       {
         type: 'activate',
         documentId: 'target',
+        executionId: 'execution',
         activationId: 'execution',
+        call: aCall(),
+        token: null,
         refuseAfter: START + 2_000,
-        execution: { id: 'execution', input: { text: '{"item":1}' } },
       },
     ]);
     expect(execution).toMatchObject({
       stored: false,
-      keepalive: false,
+      call: aCall(),
       callerDocumentId: 'caller',
       callerClientId: 'client of caller',
-      callerTabId: 'tab',
       revision: 1,
     });
     expect(execution.activations).toEqual([
@@ -608,7 +598,8 @@ describe('an outcome is delivered', () => {
   test('to its caller: it shrinks, and its documents are released', () => {
     const { done, execution } = changedBy(aState([known()], DOCUMENTS), at(delivered('caller')));
     expect(execution.settled).toEqual({ ...settled, ending: null, delivered: true });
-    expect(execution).toMatchObject({ answer: null, outputs: [], input: {}, tabKey: null });
+    expect(execution).toMatchObject({ answer: null, outputs: [] });
+    expect(execution.call).toEqual(aCall({ input: {}, tabKey: null }));
     expect(execution.tokens).toEqual([aToken({ state: 'redeemed', key: null })]);
     expect(done.effects.map(inWords)).toEqual(['release target activation']);
   });
@@ -702,16 +693,20 @@ describe('which executions an event concerns: all that a transaction has to read
     callerDocumentId: 'target',
     activations: [anActivation({ documentId: 'x' })],
   });
-  const runs = anExecution({ id: 'as target', activations: [anActivation()], callerTabId: 'elsewhere' });
+  const runs = anExecution({
+    id: 'as target',
+    activations: [anActivation()],
+    call: { callerTabId: 'elsewhere' },
+  });
   const other = anExecution({
     id: 'other',
     callerDocumentId: null,
-    callerTabId: 'another tab',
+    call: { callerTabId: 'another tab' },
     activations: [anActivation({ documentId: 'x' })],
   });
   const overdue = anExecution({
     id: 'overdue',
-    callerTabId: 'elsewhere',
+    call: { callerTabId: 'elsewhere' },
     tokens: [aToken({ deadline: START })],
   });
   const known = aState([own, runs, other, overdue]);
@@ -722,24 +717,9 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'document-lost', documentId: 'target' }, ['as caller', 'as target']],
     [{ type: 'document-stayed', documentId: 'target' }, ['as caller', 'as target']],
     [{ type: 'tools-changed', documentId: 'target', tools: [] }, []],
-    [{ type: 'execution-requested', documentId: 'caller', call: aCall() }, ['execution']],
+    [{ type: 'execution-requested', documentId: 'caller', call: aCall() }, []],
     [{ type: 'cancel-requested', executionId: 'other' }, ['other']],
-    [
-      {
-        type: 'token-requested',
-        documentId: 'target',
-        grant: {
-          activationId: 'a',
-          executionId: 'other',
-          call: null,
-          input: null,
-          digest: 'd',
-          key: boxOf('k'),
-          lifetime: 1,
-        },
-      },
-      ['other'],
-    ],
+    [{ type: 'token-requested', documentId: 'target', grant: aGrant({ executionId: 'other' }) }, ['other']],
     [
       { type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'd', executionId: 'other' },
       ['other'],
@@ -763,7 +743,7 @@ describe('which executions an event concerns: all that a transaction has to read
         clientId: '',
         announcement: {
           tools: [],
-          calls: [{ call: aCall({ executionId: 'called' }), stored: false }],
+          calls: [{ call: aCall({ executionId: 'called' }), key: '', stored: false }],
           activations: [
             { activationId: 'a', executionId: 'run', key: '', stored: true, call: null, end: null },
             { activationId: 'b', executionId: 'as target', key: '', stored: true, call: null, end: null },

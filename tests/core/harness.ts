@@ -13,12 +13,15 @@ import { BOUNDS, SIZES, type Sizes } from '../../shared/bounds.ts';
 import type { Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { Effect, Event, Happening, Step } from '../../sw/core/event.ts';
-import { nextWake } from '../../sw/core/execution.ts';
-import { awaitedDocuments } from '../../sw/core/registry.ts';
+import { ACKNOWLEDGEMENT_GRACE, isDue, REMAINS_KEPT } from '../../sw/core/execution.ts';
+import { documentsInQuestion } from '../../sw/core/registry.ts';
 import type { ConnectedDocument, Execution, State } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';
 import { createDocument, type PretendDocument, type Surroundings } from './pretend-document.ts';
 import { deepFreeze, START } from './records.ts';
+
+/** While there are executions, the shell lets time pass for them this often. */
+const PULSE = 500;
 
 export type World = ReturnType<typeof createWorld>;
 
@@ -128,18 +131,21 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
       const execution = executions.get(id);
       return execution === undefined ? 'forgotten' : (execution.settled?.as ?? 'open');
     },
-    /** Time passes, and the worker wakes at each time at which it has something to do. */
+    /**
+     * Time passes: the worker's first pulse, one at each moment at which it has something to do, and one at the end. At those
+     * moments something must be due, between them nothing, and after a pulse nothing any more.
+     */
     passes(milliseconds: number): void {
       const end = now + milliseconds;
-      for (let wake = nextWakeOfAll(); wake <= end; wake = nextWakeOfAll()) {
-        now = Math.max(now, wake);
-        world.happens({ type: 'time-passed' });
-        if (nextWakeOfAll() <= now) throw new Error('the worker wakes for nothing');
+      pulse(Math.min(end, now + PULSE, Math.max(now, nextDue())));
+      for (let next = nextDue(); next <= end; next = nextDue()) {
+        expectNothingDue(next - 1);
+        pulse(next);
       }
-      now = end;
-      world.happens({ type: 'time-passed' });
+      expectNothingDue(end);
+      pulse(end);
     },
-    /** The system's clock is set; the worker's timers do not see it until something wakes the worker. */
+    /** The system's clock is set; what it means is seen when time next passes for the worker. */
     jumps(milliseconds: number): void {
       now += milliseconds;
       if (automatic) world.happens({ type: 'time-passed' });
@@ -163,9 +169,9 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
       world.dies();
       for (const page of connected) if (!page.destroyed) page.connects();
     },
-    /** The shell asks the browser which awaited documents still exist, and hears of those that do not. */
+    /** The shell asks the browser which documents still exist, and hears of those that do not. */
     looksForLostDocuments(): void {
-      for (const { documentId } of awaitedDocuments(world.state)) {
+      for (const { documentId } of documentsInQuestion(world.state)) {
         const page = pages.get(documentId);
         if (page === undefined || page.destroyed) world.happens({ type: 'document-lost', documentId });
       }
@@ -182,11 +188,24 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
     },
   };
 
-  function nextWakeOfAll(): number {
-    return Math.min(
-      Number.POSITIVE_INFINITY,
-      ...[...executions.values()].map((execution) => nextWake(execution, now)),
-    );
+  function pulse(time: number): void {
+    now = time;
+    for (const execution of executions.values()) {
+      if (dueAt(execution) <= now && !isDue(execution, now))
+        expect.fail(`${execution.id} is due and says no`);
+    }
+    world.happens({ type: 'time-passed' });
+    expectNothingDue(now);
+  }
+
+  function nextDue(): number {
+    return Math.min(Number.POSITIVE_INFINITY, ...[...executions.values()].map(dueAt));
+  }
+
+  function expectNothingDue(time: number): void {
+    for (const execution of executions.values()) {
+      if (isDue(execution, time)) expect.fail(`time passes for ${execution.id}, and it has nothing to do`);
+    }
   }
 
   function dispatch(happening: Happening, { crash = false } = {}): Reply<unknown> | null {
@@ -272,6 +291,23 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
   return world;
 }
 
+/** When time alone next changes an execution, by a clock that is not set: `semantics.md`, rules 5, 6, 12 and 13. */
+function dueAt({ settled, callerDocumentId, tokens, activations }: Execution): number {
+  const never = Number.POSITIVE_INFINITY;
+  if (settled?.delivered) {
+    const deadlines = tokens.map(({ deadline, lifetime }) => deadline ?? settled.at + lifetime);
+    return Math.max(settled.at, ...deadlines) + REMAINS_KEPT;
+  }
+  if (settled !== null) return callerDocumentId === null ? settled.keepUntil : never;
+  return Math.min(
+    never,
+    ...tokens.map(({ state, deadline }) => (state === 'outstanding' ? (deadline ?? never) : never)),
+    ...activations.map(({ state, refuseAfter }) =>
+      state === 'commanded' ? refuseAfter + ACKNOWLEDGEMENT_GRACE + 1 : never,
+    ),
+  );
+}
+
 /** Takes the step twice, on a state that cannot be changed, and insists that both are the same. */
 function pureStep(state: State, event: Event): Step {
   const frozen = { ...state, documents: frozenMap(state.documents), executions: frozenMap(state.executions) };
@@ -291,10 +327,10 @@ function frozenMap<K, V>(map: ReadonlyMap<K, V>): ReadonlyMap<K, V> {
 
 /** What is in the database of an execution: its values without their plain text. */
 function withoutText(execution: Execution): Execution {
-  const { input, answer, outputs, activations, settled } = execution;
+  const { call, answer, outputs, activations, settled } = execution;
   const ending = settled?.ending ?? null;
   const values = [
-    input,
+    call.input,
     answer,
     ...outputs.map(({ value }) => value),
     ...activations.map(({ held }) => held?.error),

@@ -7,9 +7,9 @@
  * was told.
  */
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
-import type { Call, DocumentFacts, Reply } from '../../shared/protocol.ts';
+import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
-import type { AnnouncedState, Effect, Happening, SealedEnd } from '../../sw/core/event.ts';
+import type { Effect, Happening } from '../../sw/core/event.ts';
 import { aValue, boxOf, inWords, returned, textOf, threw } from './records.ts';
 
 /** What the pretend shell offers to its documents. */
@@ -40,7 +40,7 @@ interface Run {
   requests: number;
   /** `ending`: it returned or threw, and its requests are not answered. `over`: aborted, released, or its page left. */
   state: 'running' | 'ending' | 'ended' | 'over';
-  end: SealedEnd | null;
+  end: End | null;
   aborted: boolean;
 }
 
@@ -48,7 +48,7 @@ interface Run {
 interface CallerInTab {
   asked(): void;
   stored(): void;
-  ended(end: SealedEnd): void;
+  ended(end: End): void;
   /** Its document is gone. */
   lost(): void;
 }
@@ -195,8 +195,8 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       if (run === undefined) throw new Error(`${activationId} never ran in ${documentId}`);
       const { executionId } = run;
       const call = run.stored ? null : run.call;
-      const input = call && aValue(call.input);
-      const grant = { activationId, executionId, call, input, digest, key: boxOf('key'), lifetime };
+      const tokenKey = boxOf('key');
+      const grant: Grant = { activationId, executionId, call, key: 'key', digest, tokenKey, lifetime };
       run.requests += 1;
       run.caller?.asked();
       post({ type: 'token-requested', documentId, grant }, (reply) => {
@@ -358,8 +358,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       documentId: target.documentId,
       registrationId: 'registration',
       toolName: 'checkout',
-      input: '{"item":1}',
-      key: 'key',
+      input: aValue('{"item":1}'),
       tabKey: boxOf('key'),
       ...options,
     };
@@ -417,7 +416,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     world.began(activationId, executionId);
   }
 
-  function end(activationId: string, how: SealedEnd): void {
+  function end(activationId: string, how: End): void {
     const run = runs.get(activationId);
     if (run?.state !== 'running') return;
     run.end = how;
@@ -459,7 +458,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
           post({ type: 'outcome-delivered', executionId, documentId }, () => {}, true);
         }
         return;
-      case 'deliver-output': {
+      case 'deliverOutput': {
         const waiting = awaited.get(command.executionId);
         waiting?.outputs.set(command.activationId, textOf(command.value));
         return;
@@ -486,8 +485,8 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     return before === null;
   }
 
-  function activate({ activationId, execution, refuseAfter }: DocumentEffect & { type: 'activate' }): void {
-    const { id: executionId } = execution;
+  function activate(command: DocumentEffect & { type: 'activate' }): void {
+    const { activationId, executionId, call, refuseAfter } = command;
     const first = activationId === executionId;
     let refused: ErrorRecord | null = null;
     if (!runs.has(activationId)) {
@@ -495,25 +494,17 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       if (world.now > refuseAfter) refused = failure('document-unresponsive', false);
       else if (refusal !== null) refused = failure(refusal, false);
       else if (!isExpected) refused = failure('tool-unavailable', false);
-      else begin({ activationId, executionId, call: first ? callOf(execution) : null, caller: null });
+      else begin({ activationId, executionId, call: first ? call : null, caller: null });
     } else if (runs.get(activationId)?.state === 'over') refused = failure('navigated', true);
     post({ type: 'activation-acknowledged', executionId, activationId, refused }, () => {}, true);
   }
 
-  function callOf(execution: (DocumentEffect & { type: 'activate' })['execution']): Call {
-    const { id: executionId, callerTabId, groupId, keepalive, toolName, registrationId } = execution;
-    const callerDocumentId = execution.callerDocumentId ?? '';
-    const input = textOf(execution.input) ?? '{}';
-    const named = { executionId, callerDocumentId, callerTabId, groupId, toolName, registrationId };
-    return callTo(facts, { ...named, keepalive, input });
-  }
-
-  function announce(): AnnouncedState {
+  function announce(): Announcement {
     return {
       tools,
       calls: [...awaited.values()]
         .filter(isPending)
-        .map(({ call, known }) => ({ call, stored: known !== 'sent' })),
+        .map(({ call, known }) => ({ call, key: 'key', stored: known !== 'sent' })),
       activations: [...runs.values()].filter(isHeld).map((run) => {
         const { activationId, executionId, stored, call, state } = run;
         const how = state === 'ended' ? run.end : null;
@@ -526,7 +517,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
   return self;
 }
 
-function endInWords(end: SealedEnd): string {
+function endInWords(end: End): string {
   if (end.type === 'returned') return inWords({ type: 'result', value: end.value });
   return inWords({ type: 'failed', reason: end.reason, started: true, detail: end.error });
 }

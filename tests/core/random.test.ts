@@ -209,7 +209,7 @@ function act(story: Story, { kind, which, other }: Action): void {
       }
       for (const { inbox } of world.pages.values()) {
         for (const command of inbox)
-          if (command.type === 'activate') story.uncertain.add(command.execution.id);
+          if (command.type === 'activate') story.uncertain.add(command.executionId);
       }
       world.jumps(pick(JUMPS, which) ?? 0);
       return;

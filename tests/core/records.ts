@@ -3,9 +3,9 @@
  * what it expects in a few words. Knows the core's types and nothing of its rules.
  */
 import { BOUNDS, SIZES } from '../../shared/bounds.ts';
-import type { Call, Reply } from '../../shared/protocol.ts';
+import type { Call, End, Grant, Reply } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
-import type { Event, Happening, SealedEnd, Step } from '../../sw/core/event.ts';
+import type { Event, Happening, Step } from '../../sw/core/event.ts';
 import type {
   Activation,
   ConnectedDocument,
@@ -37,11 +37,11 @@ export function textOf(value: Value): string | null | undefined {
   return JSON.parse(new TextDecoder().decode(value.sealed.box)) as string | null;
 }
 
-export function returned(text: string | null): SealedEnd {
+export function returned(text: string | null): End {
   return { type: 'returned', value: aValue(text) };
 }
 
-export function threw(message: string, { leaving = false } = {}): SealedEnd {
+export function threw(message: string, { leaving = false } = {}): End {
   return { type: 'threw', error: aValue(message), reason: 'tool-failed', leaving };
 }
 
@@ -81,8 +81,7 @@ export function aCall(facts: Partial<Call> = {}): Call {
     documentId: 'target',
     registrationId: 'registration',
     toolName: 'checkout',
-    input: '{"item":1}',
-    key: 'key',
+    input: aValue('{"item":1}'),
     tabKey: null,
     ...facts,
   };
@@ -118,20 +117,31 @@ export function aToken(facts: Partial<Token> = {}): Token {
   };
 }
 
-export function anExecution(facts: Partial<Execution> = {}): Execution {
+export function aGrant(facts: Partial<Grant> = {}): Grant {
   return {
-    id: 'execution',
+    activationId: 'activation',
+    executionId: 'execution',
+    call: null,
+    key: 'key',
+    digest: 'new',
+    tokenKey: boxOf('key'),
+    lifetime: 1_000,
+    ...facts,
+  };
+}
+
+/** The facts of an execution; of its call, only those that matter. */
+export type ExecutionFacts = Partial<Omit<Execution, 'call'>> & { call?: Partial<Call> };
+
+export function anExecution({ call, ...facts }: ExecutionFacts = {}): Execution {
+  const id = facts.id ?? 'execution';
+  return {
+    id,
     revision: 1,
     stored: true,
-    groupId: 'group',
+    call: aCall({ executionId: id, tabKey: boxOf('key'), ...call }),
     callerDocumentId: 'caller',
     callerClientId: 'client of caller',
-    callerTabId: 'tab',
-    keepalive: false,
-    toolName: 'checkout',
-    registrationId: 'registration',
-    input: aValue('{"item":1}'),
-    tabKey: boxOf('key'),
     activations: [],
     tokens: [],
     outputs: [],

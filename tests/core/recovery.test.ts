@@ -236,6 +236,25 @@ describe('what is stored', () => {
     expect(next.holds()).toEqual([`resumption ${activationId}`]);
   });
 
+  test('one that is asked for again when its execution has settled is accepted, and withdrawn', () => {
+    const world = createWorld({ automatic: false });
+    const page = world.opens({ tab: 'shop' });
+    const id = page.callsInTab(page);
+    const { digest } = page.requestsToken(id);
+    page.returns(id);
+    page.sendsAll();
+    const { activationId } = page.redeems(digest, id);
+    page.sends(0, { crash: true });
+    world.passes(60_501);
+    expect(world.stateOf(id)).toBe('document-unresponsive');
+    page.connects();
+    page.sendsAll();
+    page.readsAll();
+    expect(page.withdrawn).toEqual([activationId]);
+    expect(page.holds()).toEqual([]);
+    expect(page.outcomeOf(id)).toBe('failed: document-unresponsive, started');
+  });
+
   test('an outcome that was committed and not told is told', () => {
     const world = createWorld({ automatic: false });
     const caller = world.opens({ tab: 'agent' });
@@ -291,10 +310,10 @@ describe('what is stored', () => {
   test('a newer record replaces what is known, an older one does not', () => {
     const known = anExecution({ revision: 5 });
     const load = (revision: number) => {
-      const records = [anExecution({ revision, toolName: `revision ${revision}` })];
+      const records = [anExecution({ revision, call: { toolName: `revision ${revision}` } })];
       return step(aState([known]), at({ type: 'records-loaded', records })).changes;
     };
-    expect(load(6)).toMatchObject([{ type: 'load', execution: { toolName: 'revision 6' } }]);
+    expect(load(6)).toMatchObject([{ type: 'load', execution: { call: { toolName: 'revision 6' } } }]);
     expect(load(5)).toEqual([]);
     expect(load(4)).toEqual([]);
     const unknown = [anExecution({ id: 'another', revision: 0 })];

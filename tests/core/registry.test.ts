@@ -3,8 +3,19 @@
  * snapshot that watchers get, which holds nothing private.
  */
 import { describe, expect, test } from 'vitest';
-import { awaitedDocuments, rivalOf, snapshotOf, toolsOfGroup } from '../../sw/core/registry.ts';
-import { aDocument, anActivation, anExecution, aState, aToken, aValue, START } from './records.ts';
+import { documentsInQuestion, rivalOf, snapshotOf, toolsOfGroup } from '../../sw/core/registry.ts';
+import {
+  aDocument,
+  anActivation,
+  anExecution,
+  aState,
+  aToken,
+  at,
+  aValue,
+  changedBy,
+  START,
+  threw,
+} from './records.ts';
 
 const tool = (name: string) => ({
   registrationId: `registration of ${name}`,
@@ -55,8 +66,9 @@ describe('the rival of a newcomer', () => {
   });
 });
 
-describe('the documents that something pending waits for', () => {
-  const awaited = (...args: Parameters<typeof aState>) => awaitedDocuments(aState(...args));
+describe('the documents in question: those that are connected, and those that something pending waits for', () => {
+  const awaited = (...args: Parameters<typeof aState>) =>
+    documentsInQuestion(aState(...args)).map(({ documentId, clientId }) => ({ documentId, clientId }));
   const settled = { ending: null, as: 'result', at: START, keepUntil: START, delivered: false } as const;
 
   test.each([
@@ -85,8 +97,19 @@ describe('the documents that something pending waits for', () => {
   });
 
   test('no document of an activation once the execution is settled', () => {
-    const activations = [anActivation()];
-    expect(awaited([anExecution({ settled, callerDocumentId: null, activations })])).toEqual([]);
+    const activations = [anActivation(), anActivation({ id: 'another', documentId: 'another' })];
+    const open = anExecution({ callerDocumentId: null, activations });
+    expect(awaited([open]).map(({ documentId }) => documentId)).toEqual(['target', 'another']);
+    const end = threw('it broke');
+    const ended = at({
+      type: 'activation-ended',
+      executionId: 'execution',
+      activationId: 'activation',
+      end,
+    });
+    const { execution } = changedBy(aState([open]), ended);
+    expect(execution.settled?.as).toBe('tool-failed');
+    expect(awaited([execution])).toEqual([]);
   });
 
   test('each once, by the newest id that the browser knows it by', () => {
@@ -101,6 +124,15 @@ describe('the documents that something pending waits for', () => {
     ]);
   });
 
+  test('one that is connected, though nothing is pending', () => {
+    expect(awaited([], [aDocument('idle')])).toEqual([{ documentId: 'idle', clientId: 'client of idle' }]);
+    const execution = anExecution({ callerDocumentId: null, activations: [anActivation()] });
+    expect(awaited([execution], [aDocument('idle'), aDocument('target')])).toEqual([
+      { documentId: 'idle', clientId: 'client of idle' },
+      { documentId: 'target', clientId: 'client of target' },
+    ]);
+  });
+
   test('one that the browser never named', () => {
     const activations = [anActivation({ clientId: null })];
     expect(awaited([anExecution({ callerDocumentId: null, activations })])).toEqual([
@@ -111,7 +143,7 @@ describe('the documents that something pending waits for', () => {
 
 describe('a snapshot', () => {
   const execution = anExecution({
-    input: aValue('card 4111'),
+    call: { input: aValue('card 4111') },
     answer: aValue('receipt 77'),
     outputs: [{ activationId: 'activation', value: aValue('address') }],
     activations: [anActivation({ held: { error: aValue('secret'), reason: 'tool-failed' } })],
@@ -123,7 +155,7 @@ describe('a snapshot', () => {
     aDocument('other', { groupId: 'x' }),
   ];
   const state = aState(
-    [execution, anExecution({ id: 'over', settled }), anExecution({ id: 'x', groupId: 'x' })],
+    [execution, anExecution({ id: 'over', settled }), anExecution({ id: 'x', call: { groupId: 'x' } })],
     documents,
   );
   const snapshot = snapshotOf(state, 'group', START);

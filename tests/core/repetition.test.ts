@@ -6,11 +6,11 @@ import { describe, expect, test } from 'vitest';
 import type { Happening } from '../../sw/core/event.ts';
 import type { Execution } from '../../sw/core/state.ts';
 import { createWorld, type World } from './harness.ts';
-import { aCall, boxOf, returned, threw } from './records.ts';
+import { aCall, aGrant, returned, threw } from './records.ts';
 
 const ids = { executionId: 'execution', activationId: 'execution' };
 const resumed = { executionId: 'execution', activationId: 'resumption' };
-const grant = { ...ids, call: null, input: null, digest: 'token', key: boxOf('key'), lifetime: 60_000 };
+const grant = aGrant({ ...ids, digest: 'token', lifetime: 60_000 });
 
 /** A whole story, in which nothing is done twice. */
 function theStory(caller: string, target: string): Happening[] {

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createWorld } from './harness.ts';
-import { answer, threw } from './records.ts';
+import { aGrant, answer, threw } from './records.ts';
 
 /** A call of one tab's document to another tab's, which runs. */
 function aRunningCall(options: { keepalive?: boolean } = {}) {
@@ -66,8 +66,8 @@ describe('rule 1: a token is granted to a running activation only', () => {
 
   test('it is committed to storage, with the input sealed', () => {
     const { world, id } = aGrantedCall();
-    expect(world.storage.get(id)?.input).toHaveProperty('sealed');
-    expect(world.storage.get(id)?.input).not.toHaveProperty('text');
+    expect(world.storage.get(id)?.call.input).toHaveProperty('sealed');
+    expect(world.storage.get(id)?.call.input).not.toHaveProperty('text');
   });
 
   function requestLate(
@@ -76,16 +76,7 @@ describe('rule 1: a token is granted to a running activation only', () => {
     executionId: string,
     digest: string,
   ) {
-    const key = { iv: new Uint8Array(0), box: new ArrayBuffer(0) };
-    const grant = {
-      activationId: executionId,
-      executionId,
-      call: null,
-      input: null,
-      digest,
-      key,
-      lifetime: 1,
-    };
+    const grant = aGrant({ activationId: executionId, executionId, digest, lifetime: 1 });
     return world.happens({ type: 'token-requested', documentId, grant });
   }
 });
@@ -101,8 +92,7 @@ describe('rule 2: a repeated request is the same request', () => {
   test('also once its activation has ended', () => {
     const { world, page, id, digest } = aGrantedCall();
     page.returns(id);
-    const key = { iv: new Uint8Array(0), box: new ArrayBuffer(0) };
-    const grant = { activationId: id, executionId: id, call: null, input: null, digest, key, lifetime: 1 };
+    const grant = aGrant({ activationId: id, executionId: id, digest, lifetime: 1 });
     const reply = world.happens({ type: 'token-requested', documentId: page.documentId, grant });
     expect(reply?.ok).toBe(true);
     expect(world.token(digest).lifetime).toBe(60_000);
@@ -434,7 +424,9 @@ describe('rule 8: cancelling', () => {
     const { world, caller, page, id } = aGrantedCall();
     caller.cancels(id);
     expect(page.holds()).toEqual([]);
-    expect(world.execution(id)).toMatchObject({ input: {}, tabKey: null, outputs: [], answer: null });
+    expect(world.execution(id)).toMatchObject({ outputs: [], answer: null });
+    const { input, tabKey } = world.execution(id).call;
+    expect({ input, tabKey }).toEqual({ input: {}, tabKey: null });
   });
 
   test('of something that is settled changes nothing but that it needs no caller', () => {
@@ -774,7 +766,8 @@ describe('rule 13: what is left of a settled execution', () => {
   test('nothing private is left', () => {
     const { world, page, id } = aGrantedCall();
     page.throws(id);
-    const { input, tabKey, outputs, answer: last, settled, tokens, activations } = world.execution(id);
+    const { call, outputs, answer: last, settled, tokens, activations } = world.execution(id);
+    const { input, tabKey } = call;
     expect({ input, tabKey, outputs, last }).toEqual({ input: {}, tabKey: null, outputs: [], last: null });
     expect(settled).toMatchObject({ ending: null, as: 'tool-failed', delivered: true });
     expect(tokens.map(({ key }) => key)).toEqual([null]);
