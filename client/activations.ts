@@ -10,7 +10,7 @@ import type { ActivationId } from '../shared/ids.ts';
 import type { AnnouncedActivation, End, EndReport, Grant, KeyedCall, Reply } from '../shared/protocol.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
 import type { Lifetime } from './lifetime.ts';
-import { nextTask } from './task.ts';
+import { nextTask, remember } from './task.ts';
 import { resultText } from './values.ts';
 import type { LocalCaller } from './window-tree.ts';
 
@@ -56,9 +56,6 @@ export interface Activations {
   isPending(): boolean;
 }
 
-/** Ids of activations that were begun here: as many are remembered, so that a late command is recognised. */
-const REMEMBERED = 4_096;
-
 export function createActivations(surroundings: ActivationSurroundings): Activations {
   const here = new Map<ActivationId, ActivationHere>();
   const begun = new Set<ActivationId>();
@@ -73,18 +70,13 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
       requests: new Set(),
     };
     here.set(order.id, activation);
-    remember(order.id);
+    remember(begun, order.id);
     nextTask(() => {
       if (activation.state !== 'queued') return;
       const callback = find();
       if (callback !== null) void run(activation, callback);
       else fail(activation, failure('tool-unavailable', false));
     });
-  }
-
-  function remember(id: ActivationId): void {
-    begun.add(id);
-    if (begun.size > REMEMBERED) begun.delete(begun.values().next().value as string);
   }
 
   async function run(activation: ActivationHere, callback: ToolExecuteCallback): Promise<void> {

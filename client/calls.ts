@@ -16,6 +16,7 @@ import type {
   Reply,
 } from '../shared/protocol.ts';
 import { type RelayError, relayError } from './errors.ts';
+import { remember } from './task.ts';
 import type { LocalCaller, Neighbour } from './window-tree.ts';
 
 export type OutputListener = ((text: string | null) => void) | null | undefined;
@@ -63,7 +64,7 @@ export interface PendingExecutionHandle {
 export interface Calls {
   execute(command: KeyedCall, target: Neighbour | null, options: CallOptions): Promise<string | null>;
   collect(pending: readonly PendingExecution[]): PendingExecutionHandle[];
-  /** The outcome of a call of this document; `false` if it awaits no such call. */
+  /** The outcome of a call of this document; `false` if it never awaited such a call. */
   settle(executionId: ExecutionId, ending: Ending): boolean;
   deliverOutput(output: { executionId: ExecutionId } & Output): void;
   announced(): AnnouncedCall[];
@@ -77,6 +78,8 @@ export interface Calls {
 export function createCalls(surroundings: CallSurroundings): Calls {
   const here = new Map<ExecutionId, CallHere>();
   const collected = new Map<ExecutionId, PendingExecutionHandle>();
+  /** Settled here: an acknowledgement that was lost is given again. */
+  const finished = new Set<ExecutionId>();
 
   /** Makes a promise for the outcome of a call, and everything that may settle it. */
   function open(
@@ -88,6 +91,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
       const abort = (): void => cancel(call.executionId, () => reject(signal?.reason), signal?.reason);
       const settle = (ending: Ending): void => {
         here.delete(call.executionId);
+        remember(finished, call.executionId);
         signal?.removeEventListener('abort', abort);
         if (ending.type === 'result') resolve(ending.value.text ?? null);
         else reject(errorOf(ending, call.executionId));
@@ -230,7 +234,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     settle(executionId, ending) {
       const waiting = here.get(executionId);
       waiting?.settle(ending);
-      return waiting !== undefined;
+      return finished.has(executionId);
     },
     deliverOutput,
     announced: () =>

@@ -20,3 +20,11 @@ export async function within<T>(bound: number, promise: Promise<T>): Promise<T |
     clearTimeout(timer);
   }
 }
+
+const REMEMBERED = 4_096;
+
+/** Adds an id, and forgets the oldest where there are many: what is repeated, is repeated soon. */
+export function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  if (ids.size > REMEMBERED) ids.delete(ids.values().next().value as string);
+}

@@ -136,9 +136,11 @@ export function reclaim(execution: Execution, document: ConnectedDocument, turn:
  */
 function disown(execution: Execution, turn: Turn): void {
   const isWithinTab = execution.activations.some(({ tabId }) => tabId === execution.call.callerTabId);
-  if (execution.settled === null && (execution.stored || isWithinTab)) return;
-  dropCaller(execution);
-  if (execution.settled === null && !execution.call.keepalive) cancelExecution(execution, turn);
+  if (execution.settled !== null) deliverOutcome(execution, turn);
+  else if (!execution.stored && !isWithinTab) {
+    dropCaller(execution);
+    if (!execution.call.keepalive) cancelExecution(execution, turn);
+  }
 }
 
 /** Whatever the caller may have missed; it drops what it has seen (I2). */

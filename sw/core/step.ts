@@ -316,7 +316,7 @@ function redeem(work: Work, event: EventOf<'token-presented'>): void {
   const { executionId, documentId, digest, activationId, now } = event;
   const known = executionId === null ? undefined : work.state.executions.get(executionId);
   const document = work.documents.get(documentId);
-  if (known === undefined || document === undefined) {
+  if (known === undefined || isForgotten(known, now) || document === undefined) {
     work.reply = refused(document === undefined ? 'inactive-document' : 'token-unknown');
     return;
   }

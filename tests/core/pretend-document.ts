@@ -472,17 +472,17 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     }
   }
 
-  /** Does it await the outcome that it is told? */
+  /** Does it await the outcome that it is told, or has it had it? */
   function takesOutcome(executionId: string, outcome: string): boolean {
     const waiting = awaited.get(executionId);
     if (waiting === undefined) return false;
-    const { outcome: before, told } = waiting;
+    const { told } = waiting;
     if (told !== null && told !== outcome && told !== NAVIGATED && outcome !== NAVIGATED) {
       contradictions.push(`${executionId}: ${told}, then ${outcome}`);
     }
     waiting.told ??= outcome;
     waiting.outcome ??= outcome;
-    return before === null;
+    return true;
   }
 
   function activate(command: DocumentEffect & { type: 'activate' }): void {

@@ -387,13 +387,28 @@ describe('a document that says hello again to the same worker', () => {
     expect(world.activation(id)).toMatchObject({ state: 'running', mayHaveBegun: true });
   });
 
-  test('settled, and its caller does not ask any more: whoever collects it is the next', () => {
+  test('settled, and its caller does not ask any more: it is told once more, and says that it has it', () => {
     const { world, caller, page, id } = aRunningCall({ granted: true });
     caller.freezes();
     page.throws(id);
     const waiting = caller.awaited.get(id);
     if (waiting) waiting.outcome = 'had it';
+    expect(world.execution(id).settled?.delivered).toBe(false);
     caller.connects();
+    caller.thaws();
+    expect(world.execution(id).settled?.delivered).toBe(true);
+    expect(waiting?.outcome).toBe('had it');
+  });
+
+  test('settled, and its caller never heard of it: it is kept for whoever collects it', () => {
+    const { world, caller, page, id } = aRunningCall({ granted: true });
+    caller.freezes();
+    page.throws(id);
+    caller.awaited.delete(id);
+    caller.connects();
+    caller.thaws();
+    expect(world.execution(id).settled?.delivered).toBe(false);
+    caller.leaves();
     expect(world.execution(id)).toMatchObject({ callerDocumentId: null, callerClientId: null });
   });
 
