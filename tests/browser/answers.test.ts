@@ -259,6 +259,7 @@ describe('rule 10: throws in a document that is leaving', () => {
     await throwsLeaving(tool, 0);
     await call(agent, 'a', 'go');
     expect(await outcome(agent, 'a')).toEqual(toolFailed('cut short'));
+    await arrived(tool, '/two');
   });
 
   test('redeemed on the next page: discarded', async () => {
@@ -321,6 +322,7 @@ describe('rule 11: the document goes away', () => {
     );
     await call(agent, 'a', 'go');
     expect(await outcome(agent, 'a')).toEqual(failed('navigated', 'UnknownError', true));
+    await arrived(tool, '/two');
   });
 
   test('C04: a crash is told from a navigation: document-lost', async () => {
