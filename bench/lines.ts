@@ -1,4 +1,5 @@
 // The lines of the table: what each opens, runs and reports.
+import type { Page as PuppeteerPage } from 'puppeteer-core';
 import type { Browser, Page } from '../tests/browser/driver/index.ts';
 import type { Samples } from './page.ts';
 import type { BenchSite } from './site.ts';
@@ -71,12 +72,13 @@ export const lines: Line[] = [
     share: 1 / 3,
     async measure({ site, browser, rounds }) {
       const page = await open(browser, `${site.on('isolated')}/bench-reconnect`);
+      const kill = await killer(page);
       const welcomed: Samples = { ours: [], bare: [] };
       const served: Samples = { ours: [], bare: [] };
       for (let round = -3; round < rounds; round += 1) {
         for (const side of ['ours', 'bare'] as const) {
           await page.evaluate((side) => bench.awaitDeath(side), side);
-          await browser.stopWorkers();
+          await kill();
           const times = await page.evaluate(() => bench.reconnected);
           if (round < 0) continue;
           welcomed[side].push(times.welcomed);
@@ -157,6 +159,13 @@ async function open(browser: Browser, url: string): Promise<Page> {
 /** A window beside the page's, so that both stay visible. */
 function popup(page: Page, path: string): Promise<Page> {
   return page.waitForPopup(() => page.evaluate((path) => void window.open(path, 'popup', 'popup'), path));
+}
+
+/** Gives what kills every worker. It does not wait for their end: the page sees it, and a new one may start meanwhile. */
+async function killer(page: Page): Promise<() => Promise<unknown>> {
+  const session = await (page.raw as PuppeteerPage).createCDPSession();
+  await session.send('ServiceWorker.enable');
+  return () => session.send('ServiceWorker.stopAllWorkers');
 }
 
 async function checkout(agent: Page): Promise<number> {
