@@ -73,7 +73,9 @@ function pathOfOffender(value: unknown, path = '$', ancestors: unknown[] = []): 
   for (const key of Object.keys(value)) {
     const inner = `${path}.${key}`;
     try {
-      const found = pathOfOffender(Reflect.get(value, key), inner, [...ancestors, value]);
+      const member = Reflect.get(value, key);
+      member?.toJSON?.();
+      const found = pathOfOffender(member, inner, [...ancestors, value]);
       if (found !== null) return found;
     } catch {
       return inner;

@@ -15,6 +15,7 @@ import {
   type PendingExecution,
   type Reply,
 } from '../shared/protocol.ts';
+import type { ToolOwner } from '../shared/tool.ts';
 import type { Happening } from './core/event.ts';
 import { toolsOfGroup } from './core/registry.ts';
 import type { Documents } from './documents.ts';
@@ -27,7 +28,7 @@ export interface Setting {
   keyring: Keyring;
   documents: Documents;
   /** Finds out which awaited documents are gone. */
-  sweep(): Promise<void>;
+  sweep(grace?: number): Promise<void>;
   tellWatchers(): void;
   sizes: Sizes;
 }
@@ -84,11 +85,13 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       Object.assign(documents.get(documentId) ?? {}, { listens: true });
       await documents.round();
       await sweep();
-      return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '') };
+      const live = await documents.live();
+      const isLive = ({ documentId: owner }: ToolOwner) => live.has(documents.get(owner)?.clientId ?? '');
+      return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '').filter(isLive) };
     },
     async collect({ tabSecret }) {
       await introduced();
-      await sweep();
+      await sweep(0);
       const reply = await dispatch<ExecutionId[]>({
         type: 'outcomes-collected',
         documentId,

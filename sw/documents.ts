@@ -40,8 +40,10 @@ export interface Documents {
   round(): Promise<void>;
   /** The tab id that a newcomer goes by: a fresh one if it is a copy of a live window. */
   tabIdFor(hello: Hello, state: State): Promise<string>;
-  /** Those of the documents that no longer exist. */
-  missing(documents: readonly AwaitedDocument[]): Promise<DocumentId[]>;
+  /** The browser's ids of the documents that exist. */
+  live(): Promise<Set<string>>;
+  /** Those of the documents that no longer exist, and have not for `grace` milliseconds: a goodbye may be on its way. */
+  missing(documents: readonly AwaitedDocument[], grace: number): Promise<DocumentId[]>;
 }
 
 export function createDocuments(
@@ -52,7 +54,7 @@ export function createDocuments(
   const connections = new Map<DocumentId, Connection>();
   const arrived = new Set<string>();
   const arrivals = new Map<string, () => void>();
-  const unmetSince = new Map<DocumentId, number>();
+  const missingSince = new Map<DocumentId, number>();
   let currentRound: Promise<void> | undefined;
 
   /** Leaves out what has crashed, closed or gone into the back/forward cache. */
@@ -68,24 +70,32 @@ export function createDocuments(
     arrivals.clear();
   }
 
-  async function missing(documents: readonly AwaitedDocument[]): Promise<DocumentId[]> {
-    const live = new Set((await liveClients()).map(({ id }) => id));
+  async function live(): Promise<Set<string>> {
+    return new Set((await liveClients()).map(({ id }) => id));
+  }
+
+  async function missing(documents: readonly AwaitedDocument[], grace: number): Promise<DocumentId[]> {
+    const ids = await live();
     return documents
-      .filter(({ documentId, clientId }) => (clientId === null ? isOverdue(documentId) : !live.has(clientId)))
+      .filter((document) => isMissing(document, ids, grace))
       .map(({ documentId }) => documentId);
   }
 
-  function isOverdue(documentId: DocumentId): boolean {
-    const since = unmetSince.get(documentId) ?? clock.now();
-    unmetSince.set(documentId, since);
-    return clock.now() - since >= noticing;
+  function isMissing({ documentId, clientId }: AwaitedDocument, ids: Set<string>, grace: number): boolean {
+    if (clientId !== null && ids.has(clientId)) {
+      missingSince.delete(documentId);
+      return false;
+    }
+    const since = missingSince.get(documentId) ?? clock.now();
+    missingSince.set(documentId, since);
+    return clock.now() - since >= (clientId === null ? noticing : grace);
   }
 
   return {
     connect(documentId, connection) {
       connections.get(documentId)?.close();
       connections.set(documentId, connection);
-      unmetSince.delete(documentId);
+      missingSince.delete(documentId);
     },
     arrive(clientId) {
       arrived.add(clientId);
@@ -105,9 +115,10 @@ export function createDocuments(
       const rival = rivalOf(state, hello);
       const peer = rival && connections.get(rival.documentId)?.peer;
       if (rival === undefined || peer === undefined) return hello.tabId;
-      if ((await missing([rival])).length > 0) return hello.tabId;
+      if ((await missing([rival], 0)).length > 0) return hello.tabId;
       return (await within(clock, RIVAL_BOUND, peer.ping(), () => false)) ? freshId() : hello.tabId;
     },
+    live,
     missing,
   };
 }

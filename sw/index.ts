@@ -41,6 +41,8 @@ export interface RelayOptions {
  * await still exist. Timers only wake: what has become of a deadline the step judges (I5).
  */
 const PULSE = 500;
+/** The goodbye of a document that is gone has this long to arrive, in milliseconds. */
+const GOODBYE_GRACE = 400;
 /** Watchers are told at most this often, in milliseconds. */
 const WATCH_INTERVAL = 50;
 
@@ -93,8 +95,8 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     tellWatchers();
   }
 
-  async function sweep(): Promise<void> {
-    const missing = await documents.missing(documentsInQuestion(runtime.state));
+  async function sweep(grace = GOODBYE_GRACE): Promise<void> {
+    const missing = await documents.missing(documentsInQuestion(runtime.state), grace);
     await Promise.all(missing.map((documentId) => runtime.dispatch({ type: 'document-lost', documentId })));
   }
 
