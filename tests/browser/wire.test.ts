@@ -1,6 +1,8 @@
 // What arrives at the worker that is not as the protocol says: answered or ignored, and nobody else's calls are harmed. The
 // rogue is a page of the site that speaks for itself, without the relay's client. (Chromium.)
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Call, Coordinator } from '../../shared/protocol.ts';
+import type { Sealed } from '../../shared/seal.ts';
 import { type Browser, launch, type Page } from './driver/index.ts';
 import { served } from './pages.ts';
 import { type Site, startSite } from './site.ts';
@@ -51,6 +53,7 @@ const ROGUE = `<title>rogue</title><script>
     hello: (changes = {}) => ({
       type: 'webmcp-relay:hello',
       versions: [1],
+      helloId: 'hello of the rogue',
       documentId: 'rogue',
       tabId: 'tab of the rogue',
       groupId: group,
@@ -62,10 +65,10 @@ const ROGUE = `<title>rogue</title><script>
     async open() {
       const { port1, port2 } = new MessageChannel();
       const welcomed = new Promise((resolve) => {
-        port1.onmessage = resolve;
+        port1.onmessage = ({ data }) => resolve(data.type);
       });
       (await active()).postMessage(rogue.hello(), [port2]);
-      await welcomed;
+      if ((await welcomed) !== 'welcome') throw new Error('The rogue is not welcome');
       return port1;
     },
     ask(port, method, ...args) {
@@ -173,6 +176,7 @@ describe('a hello', () => {
   const NOTHING = { tools: [], calls: [], activations: [], resumptions: [] };
   const TYPES: Record<string, string> = {
     documentId: 'string',
+    helloId: 'string',
     tabId: 'string',
     groupId: 'string',
     url: 'string',
@@ -255,19 +259,22 @@ describe('a message', () => {
 });
 
 describe('a goodbye', () => {
+  const GOODBYE = { documentId: 'rogue', helloId: 'hello of the rogue', lostCalls: [], commands: [] };
   test.each([
     [{}],
-    [{ documentId: 7, lostCalls: [], commands: [] }],
-    [{ documentId: 'rogue', lostCalls: null, commands: [] }],
-    [{ documentId: 'rogue', lostCalls: [null], commands: [null] }],
-    [{ documentId: 'rogue', lostCalls: [{}], commands: [{ method: 'constructor', argument: {} }] }],
-    [{ documentId: 'rogue', lostCalls: [], commands: [{ method: 'grant', argument: { digest: 7 } }] }],
-    [{ documentId: 'rogue', lostCalls: [], commands: [{ method: 'listTools', argument: {} }] }],
-    [{ documentId: 'nobody ever heard of', lostCalls: [], commands: [] }],
+    [{ ...GOODBYE, documentId: 7 }],
+    [{ ...GOODBYE, helloId: null }],
+    [{ ...GOODBYE, helloId: 'never said' }],
+    [{ ...GOODBYE, lostCalls: null }],
+    [{ ...GOODBYE, lostCalls: [null], commands: [null] }],
+    [{ ...GOODBYE, commands: [{ method: 'constructor', argument: {} }] }],
+    [{ ...GOODBYE, commands: [{ method: 'grant', argument: { digest: 7 } }] }],
+    [{ ...GOODBYE, commands: [{ method: 'listTools', argument: {} }] }],
+    [{ ...GOODBYE, documentId: 'nobody ever heard of' }],
     [
       {
+        ...GOODBYE,
         documentId: '__proto__',
-        lostCalls: [],
         commands: [{ method: 'cancel', argument: { executionId: 'x' } }],
       },
     ],
@@ -277,7 +284,7 @@ describe('a goodbye', () => {
 });
 
 describe('a command', () => {
-  const CALL = {
+  const CALL: Call = {
     executionId: 'x1',
     callerDocumentId: 'rogue',
     callerTabId: 'tab of the rogue',
@@ -286,30 +293,28 @@ describe('a command', () => {
     documentId: 'nobody',
     registrationId: 'none',
     toolName: 'none',
-    input: '{}',
-    key: '',
+    input: { text: '{}' },
     tabKey: null,
   };
-  const SEALED = { iv: [], box: [] };
+  const GRANT = {
+    activationId: 'x',
+    executionId: 'x',
+    call: null as Call | null,
+    key: '',
+    digest: 'd',
+    tokenKey: {} as Sealed,
+    lifetime: 1,
+  };
   /** A right argument of each, for a document that has nothing. */
-  const ARGUMENTS: Record<string, object> = {
-    execute: CALL,
+  const ARGUMENTS: { [method in keyof Coordinator]?: Parameters<Coordinator[method]>[0] } = {
+    execute: { call: CALL, key: '' },
     cancel: { executionId: 'x' },
-    grant: {
-      activationId: 'x',
-      executionId: 'x',
-      call: null,
-      key: '',
-      digest: 'd',
-      tokenKey: SEALED,
-      lifetime: 1,
-    },
+    grant: GRANT,
     redeem: { activationId: 'x', token: 'x' },
     reportEnd: {
       activationId: 'x',
       executionId: 'x',
       key: '',
-      stored: false,
       end: { type: 'returned', value: { text: null } },
     },
     announceTools: { tools: [] },
@@ -317,6 +322,16 @@ describe('a command', () => {
     awaitOutcomes: { executionIds: ['x'] },
     watch: { on: false },
   };
+
+  /** `right` with each of its members in turn as something that it must not be. */
+  const wrongs = (right: object): object[] =>
+    Object.entries(right).flatMap(([member, value]) =>
+      [undefined, ...WRONG]
+        .filter((other) => typeof other !== typeof value)
+        // `null` is a call that storage knows, and the key of a call that nobody outside its tab can read.
+        .filter((other) => member !== 'tabKey' && !(member === 'call' && other === null))
+        .map((other) => ({ ...right, [member]: other })),
+    );
 
   /** What each of the commands is answered with, in short. */
   const askAll = (commands: [string, ...unknown[]][]) =>
@@ -335,19 +350,30 @@ describe('a command', () => {
   test.each(Object.entries(ARGUMENTS))(
     '%s with a wrong member is answered with an error',
     async (method, right) => {
-      const wrong = Object.entries(right).flatMap(([member, value]) =>
-        // What a call's `tabKey` or an end's `stored` is, nobody needs to know by heart.
-        member === 'tabKey' || member === 'stored' || (member === 'tokenKey' && method === 'grant')
-          ? []
-          : [undefined, ...WRONG]
-              .filter((other) => typeof other !== typeof value || other === undefined)
-              .filter((other) => !(member === 'call' && other === null))
-              .map((other) => [method, { ...right, [member]: other }] as [string, unknown]),
-      );
-      const answers = await askAll([...wrong, [method], [method, null], [method, 7]]);
+      const calls = method === 'execute' ? wrongs(CALL).map((call) => ({ ...right, call })) : [];
+      const wrong = [...wrongs(right), ...calls, null, 7].map((argument): [string, unknown] => [
+        method,
+        argument,
+      ]);
+      const answers = await askAll([...wrong, [method]]);
       expect(new Set(answers)).toEqual(new Set(['version-mismatch']));
     },
   );
+
+  test('to grant a token whose lifetime is no number is answered with an error', async () => {
+    const answers = await page.evaluate(async (grant) => {
+      const port = await rogue.open();
+      const lifetimes = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+      const asked = lifetimes.map((lifetime) => rogue.ask(port, 'grant', { ...grant, lifetime }));
+      const reasons = (await Promise.all(asked)).map(({ error }) => error?.reason);
+      port.close();
+      return reasons;
+    }, GRANT);
+    // An endless one may be read as the longest that there is: then the answer is that nothing runs.
+    expect(answers[0]).toBe('version-mismatch');
+    expect(['version-mismatch', 'not-running']).toContain(answers[1]);
+    expect(['version-mismatch', 'not-running']).toContain(answers[2]);
+  });
 
   test.each(['noSuchMethod', 'constructor', '__proto__', 'toString', 'hasOwnProperty', ''])(
     'that does not exist, %j, is answered and gives nothing away',
@@ -366,7 +392,7 @@ describe('a command', () => {
       ['reportEnd', ARGUMENTS.reportEnd],
       ['awaitOutcomes', ARGUMENTS.awaitOutcomes],
       ['collect', ARGUMENTS.collect],
-      ['reportStay'],
+      ['reportStay', {}],
     ]);
     expect(answers).toEqual([
       'ok',
@@ -393,7 +419,8 @@ describe('a command', () => {
     try {
       expect(await names).toContain('echo');
     } finally {
-      const goodbye = { type: 'webmcp-relay:goodbye', documentId: 'rogue', lostCalls: [], commands: [] };
+      const who = { documentId: 'rogue', helloId: 'hello of the rogue' };
+      const goodbye = { type: 'webmcp-relay:goodbye', ...who, lostCalls: [], commands: [] };
       await page.evaluate((goodbye) => rogue.post(goodbye), goodbye);
     }
   });
