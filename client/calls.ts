@@ -105,6 +105,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     const waiting = here.get(executionId);
     if (waiting === undefined) return;
     here.delete(executionId);
+    remember(finished, executionId);
     reject();
     waiting.target?.abort(executionId, reason);
     if (waiting.known !== 'no') surroundings.cancel(executionId);

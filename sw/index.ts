@@ -42,7 +42,7 @@ export interface RelayOptions {
  */
 const PULSE = 500;
 /** The goodbye of a document that is gone has this long to arrive, in milliseconds. */
-const GOODBYE_GRACE = 400;
+const GOODBYE_GRACE = 1_000;
 /** Watchers are told at most this often, in milliseconds. */
 const WATCH_INTERVAL = 50;
 
