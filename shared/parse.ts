@@ -77,7 +77,7 @@ export const PATTERNS = {
     key: '',
     digest: '',
     tokenKey: {},
-    lifetime: 0,
+    lifetime: Number.isFinite,
   },
   redeem: { activationId: '', token: '' },
   reportEnd: { activationId: '', executionId: '', key: '', end: isEnd },

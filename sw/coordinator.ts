@@ -60,7 +60,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
     cancel: (request) => dispatch({ type: 'cancel-requested', ...request }),
     grant(grant) {
       keyring.learn(grant.executionId, grant.key);
-      const lifetime = Math.min(Math.max(grant.lifetime, 0) || 0, LONGEST_LIFETIME);
+      const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
       return dispatch({ type: 'token-requested', documentId, grant: { ...grant, lifetime } });
     },
     redeem: ({ activationId, token }) =>
