@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { createWorld, type World } from './harness.ts';
 import type { PretendDocument } from './pretend-document.ts';
 
-const RUNS = Number(process.env.RUNS ?? 2_500);
+const RUNS = Number(process.env.RUNS ?? 1_500);
 /** Under mutation it matters whether a run fails, not how small the failure is. */
 const HURRIED = RUNS < 100;
 const MOST_DOCUMENTS = 6;

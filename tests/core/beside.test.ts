@@ -1,0 +1,328 @@
+/**
+ * Several executions, activations and tokens beside each other: what is said of one touches no other. And what decides when
+ * there are several: which activation is the latest, whose token it was.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Announcement } from '../../shared/protocol.ts';
+import type { Effect } from '../../sw/core/event.ts';
+import type { ConnectedDocument, Execution, State } from '../../sw/core/state.ts';
+import { step } from '../../sw/core/step.ts';
+import {
+  aCall,
+  aDocument,
+  aGrant,
+  anActivation,
+  anExecution,
+  answer,
+  aState,
+  aToken,
+  at,
+  changedBy,
+  inWords,
+  returned,
+  START,
+  threw,
+} from './records.ts';
+
+const NOTHING: Announcement = { tools: [], calls: [], activations: [], resumptions: [] };
+
+function hello(state: State, document: ConnectedDocument, announcement: Partial<Announcement>) {
+  const { clientId, tools: _, ...facts } = document;
+  const said = { ...NOTHING, ...announcement };
+  const done = step(
+    state,
+    at({ type: 'document-connected', facts, clientId, announcement: said }, START + 1),
+  );
+  const executions = new Map<string, Execution>();
+  for (const change of done.changes)
+    if (change.type === 'put') executions.set(change.execution.id, change.execution);
+  return { effects: done.effects, executions };
+}
+
+function running(executionId: string, facts: Partial<Announcement['activations'][number]> = {}) {
+  return {
+    activationId: executionId,
+    executionId,
+    key: 'key',
+    stored: true,
+    call: null,
+    end: null,
+    ...facts,
+  };
+}
+
+function told(effects: Effect[]): string[] {
+  return effects.map((effect) => {
+    if (effect.type === 'settle') return `${effect.executionId} ${inWords(effect.ending)}`;
+    if (effect.type === 'withdraw') return `${effect.type} ${effect.activationId} ${effect.error.reason}`;
+    if (effect.type === 'release') return `${effect.type} ${effect.activationIds}`;
+    return 'activationId' in effect ? `${effect.type} ${effect.activationId}` : effect.type;
+  });
+}
+
+/** Two stored executions whose activations have the names of their executions and run in one document. */
+function two(facts: Parameters<typeof anExecution>[0] = {}) {
+  return ['one', 'two'].map((id) =>
+    anExecution({ id, callerDocumentId: null, activations: [anActivation({ id })], ...facts }),
+  );
+}
+
+describe('an announcement that speaks of several', () => {
+  test('each gets its own end', () => {
+    const activations = [
+      running('one', { end: returned('of one') }),
+      running('two', { end: threw('of two') }),
+    ];
+    const { executions } = hello(aState(two()), aDocument('target'), { activations });
+    expect(executions.get('one')?.settled?.as).toBe('result');
+    expect(executions.get('two')?.settled?.as).toBe('tool-failed');
+  });
+
+  test('one that it names goes on, one that it does not is over: lost without a word', () => {
+    const { executions } = hello(aState(two()), aDocument('target'), { activations: [running('two')] });
+    expect(executions.get('one')?.settled?.as).toBe('document-lost');
+    expect(executions.get('two')?.activations[0]?.state).toBe('running');
+  });
+
+  test('a call is awaited by its name', () => {
+    const known = two({
+      callerDocumentId: 'caller',
+      activations: [anActivation({ tabId: 'elsewhere' })],
+      stored: false,
+    });
+    const calls = [{ call: aCall({ executionId: 'two' }), key: 'key', stored: false }];
+    const { executions } = hello(aState(known), aDocument('caller'), { calls });
+    expect(executions.get('one')?.settled?.as).toBe('aborted');
+    expect(executions.get('two')?.settled).toBeNull();
+  });
+
+  test('what nobody knows is dismissed, each by its own name', () => {
+    const { effects, executions } = hello(aState([]), aDocument('target'), {
+      calls: [{ call: aCall({ executionId: 'one' }), key: 'key', stored: true }],
+      activations: [running('two'), running('three')],
+      resumptions: [
+        { activationId: 'waits', executionId: 'one', token: '' },
+        { activationId: 'waits too', executionId: 'three', token: '' },
+      ],
+    });
+    expect(told(effects)).toEqual([
+      'one failed: navigated, started',
+      'withdraw waits token-unknown',
+      'abort two',
+      'release two',
+      'abort three',
+      'release three',
+      'withdraw waits too token-unknown',
+    ]);
+    expect(executions.size).toBe(0);
+  });
+
+  test('what is rebuilt is what was announced under that name', () => {
+    const call = (executionId: string) =>
+      aCall({ executionId, callerDocumentId: 'away', toolName: `tool of ${executionId}` });
+    const unstored = (id: string) => running(id, { stored: false, call: call(id) });
+    const { executions } = hello(aState([]), aDocument('target'), {
+      activations: [unstored('one'), unstored('two')],
+    });
+    expect([...executions.values()].map(({ id, call: { toolName } }) => [id, toolName])).toEqual([
+      ['one', 'tool of one'],
+      ['two', 'tool of two'],
+    ]);
+  });
+
+  test('a resumption that still waits is left to wait; one that is over is withdrawn', () => {
+    const issuer = anActivation({ id: 'issuer', documentId: 'other', granted: true });
+    const waiting = (id: string, state: 'waiting' | 'withdrawn') =>
+      anActivation({ id, state, resumes: 'digest' });
+    const known = anExecution({
+      callerDocumentId: null,
+      activations: [issuer, waiting('waits', 'waiting'), waiting('over', 'withdrawn')],
+      tokens: [aToken({ issuer: 'issuer', state: 'redeemed', redeemedBy: 'waits' })],
+    });
+    const resumptions = ['waits', 'over', 'never heard of'].map((activationId) => ({
+      activationId,
+      executionId: 'execution',
+      token: '',
+    }));
+    const { effects } = hello(aState([known]), aDocument('target'), { resumptions });
+    expect(told(effects)).toEqual(['withdraw over token-void', 'withdraw never heard of token-void']);
+  });
+
+  test('a resumption of one execution is none of another', () => {
+    const known = two();
+    const resumptions = [{ activationId: 'gone', executionId: 'three', token: '' }];
+    const { effects } = hello(aState(known), aDocument('target'), {
+      activations: [running('one'), running('two')],
+      resumptions,
+    });
+    expect(told(effects)).toEqual(['withdraw gone token-unknown']);
+  });
+
+  test('an activation of what is settled is aborted and released, by its own document', () => {
+    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START, delivered: true } as const;
+    const known = anExecution({
+      settled,
+      tokens: [aToken({ state: 'void' })],
+      activations: [anActivation({ state: 'lost' })],
+    });
+    const activations = [running('execution', { activationId: 'activation' })];
+    const { effects } = hello(aState([known]), aDocument('target'), { activations });
+    expect(told(effects)).toEqual(['abort activation', 'release activation']);
+  });
+});
+
+describe('a caller that says hello and does not name its call', () => {
+  const elsewhere = anActivation({ tabId: 'elsewhere' });
+  const known = (facts: Parameters<typeof anExecution>[0]) =>
+    hello(
+      aState([anExecution({ stored: false, activations: [elsewhere], ...facts })]),
+      aDocument('caller'),
+      {},
+    );
+
+  test('had cancelled it', () => {
+    expect(known({}).executions.get('execution')?.settled?.as).toBe('aborted');
+  });
+
+  test('keepalive: it lives on, and waits to be collected', () => {
+    const execution = known({ call: { keepalive: true } }).executions.get('execution');
+    expect(execution).toMatchObject({ settled: null, callerDocumentId: null });
+  });
+
+  test('one activation in its own tab is enough not to have known the worker', () => {
+    const activations = [elsewhere, anActivation({ id: 'here' })];
+    expect(known({ activations }).executions.get('execution')?.settled).toBeNull();
+  });
+});
+
+describe('a throw beside the tokens of others', () => {
+  test('its own are all redeemed, another’s is outstanding: nothing changes', () => {
+    const known = anExecution({
+      activations: [
+        anActivation({ id: 'throws', granted: true }),
+        anActivation({ id: 'other', granted: true, documentId: 'other' }),
+      ],
+      tokens: [
+        aToken({ digest: 'redeemed', issuer: 'throws', state: 'redeemed', redeemedBy: 'other' }),
+        aToken({ digest: 'others', issuer: 'other' }),
+      ],
+    });
+    const end = { executionId: 'execution', activationId: 'throws', end: threw('it broke') };
+    const { execution } = changedBy(aState([known]), at({ type: 'activation-ended', ...end }));
+    expect(execution.settled).toBeNull();
+    expect(execution.tokens[1]).toMatchObject({ state: 'outstanding', deadline: null });
+  });
+
+  test('the end of one activation starts its own tokens’ lifetimes only', () => {
+    const known = anExecution({
+      activations: [anActivation({ id: 'ends', granted: true }), anActivation({ id: 'runs', granted: true })],
+      tokens: [aToken({ digest: 'own', issuer: 'ends' }), aToken({ digest: 'others', issuer: 'runs' })],
+    });
+    const end = { executionId: 'execution', activationId: 'ends', end: returned('') };
+    const { execution } = changedBy(aState([known]), at({ type: 'activation-ended', ...end }));
+    expect(execution.tokens.map(({ deadline }) => deadline)).toEqual([START + 60_000, null]);
+  });
+});
+
+describe('the caller leaves, and there are several activations', () => {
+  const here = { tabId: 'tab' };
+  const elsewhere = { tabId: 'elsewhere', documentId: 'elsewhere' };
+  const leave = (type: 'document-left' | 'document-lost', known: Execution) => {
+    const happening =
+      type === 'document-left'
+        ? { type, documentId: 'caller', lostCalls: [] }
+        : { type, documentId: 'caller' };
+    return changedBy(aState([known]), at(happening)).execution.settled?.as ?? 'lives on';
+  };
+  const returnedThere = anActivation({ id: 'first', state: 'returned', granted: true, ...elsewhere });
+  const returnedHere = anActivation({ id: 'first', state: 'returned', granted: true, ...here });
+  const outstanding = aToken({ issuer: 'first', deadline: START + 60_000 });
+
+  test.each(['withdrawn', 'waiting'] as const)(
+    'one that is %s has not run: it is not the latest',
+    (state) => {
+      const issuer = anActivation({ id: 'issuer', granted: true, ...here });
+      const notRun = (where: object) => anActivation({ id: 'second', state, resumes: 'redeemed', ...where });
+      const redeemed = aToken({
+        digest: 'redeemed',
+        issuer: 'issuer',
+        state: 'redeemed',
+        redeemedBy: 'second',
+      });
+      const tokens = [outstanding, redeemed];
+      expect(leave('document-left', anExecution({ activations: [issuer, notRun(elsewhere)], tokens }))).toBe(
+        'lives on',
+      );
+      const there = { ...issuer, ...elsewhere };
+      expect(leave('document-left', anExecution({ activations: [there, notRun(here)], tokens }))).toBe(
+        'navigated',
+      );
+    },
+  );
+
+  test('the last one that ran decides', () => {
+    const second = (where: object) =>
+      anActivation({ id: 'second', resumes: 'redeemed', granted: true, state: 'returned', ...where });
+    const tokens = [outstanding];
+    const toHere = anExecution({ activations: [returnedThere, second(here)], tokens });
+    const toThere = anExecution({ activations: [returnedHere, second(elsewhere)], tokens });
+    expect(leave('document-left', toHere)).toBe('lives on');
+    expect(leave('document-left', toThere)).toBe('navigated');
+  });
+
+  test('nothing has run and nothing is outstanding: cancelled', () => {
+    expect(leave('document-left', anExecution({ activations: [anActivation({ state: 'waiting' })] }))).toBe(
+      'navigated',
+    );
+  });
+
+  test.each([
+    ['document-lost', 'running', 'digest', 'lives on'],
+    ['document-lost', 'commanded', 'digest', 'lives on'],
+    ['document-left', 'running', 'digest', 'navigated'],
+    ['document-lost', 'running', null, 'document-lost'],
+    ['document-lost', 'returned', 'digest', 'document-lost'],
+  ] as const)('%s, and what runs is %s and resumes %s: %s', (type, state, resumes, expected) => {
+    const resumption = anActivation({ id: 'second', documentId: 'next', state, resumes, refuseAfter: START });
+    const anchor = anActivation({ id: 'anchor', documentId: 'next' });
+    const tokens = [aToken({ issuer: 'first', state: 'redeemed', redeemedBy: 'second' })];
+    const known = anExecution({ activations: [returnedHere, anchor, resumption], tokens });
+    expect(leave(type, known)).toBe(expected);
+  });
+});
+
+describe('what a refusal is for', () => {
+  const error = (state: State, document: string, digest = 'digest') => {
+    const presented = { type: 'token-presented', activationId: 'new', executionId: 'execution' } as const;
+    const { reply } = step(state, at({ ...presented, documentId: document, digest }));
+    return reply.ok ? null : reply.error;
+  };
+  const documents = [aDocument('target'), aDocument('stranger', { groupId: 'elsewhere' })];
+  const known = aState([anExecution({ tokens: [aToken()], activations: [anActivation()] })], documents);
+
+  test('every refusal of a token says that nothing has started', () => {
+    expect(error(known, 'stranger')).toMatchObject({ reason: 'other-group', started: false });
+    expect(error(known, 'target', 'another')).toMatchObject({ reason: 'token-unknown', started: false });
+    expect(error(known, 'away')).toMatchObject({ reason: 'inactive-document', started: false });
+  });
+
+  test('a token asked for by an activation that is not there', () => {
+    const grant = aGrant({ activationId: 'nobody' });
+    const done = step(known, at({ type: 'token-requested', documentId: 'target', grant }));
+    expect(answer(done.reply)).toBe('not-running');
+  });
+
+  test('a cancelled resumption is told why', () => {
+    const waiting = anActivation({ state: 'waiting', resumes: 'digest' });
+    const issuer = anActivation({ id: 'issuer', documentId: 'other' });
+    const tokens = [aToken({ issuer: 'issuer', state: 'redeemed', redeemedBy: 'activation' })];
+    const state = aState([anExecution({ activations: [issuer, waiting], tokens })], documents);
+    const { effects } = step(state, at({ type: 'cancel-requested', executionId: 'execution' }));
+    expect(effects).toContainEqual({
+      type: 'withdraw',
+      documentId: 'target',
+      activationId: 'activation',
+      error: expect.objectContaining({ reason: 'token-void', started: false }),
+    });
+  });
+});
