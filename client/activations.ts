@@ -45,8 +45,8 @@ export interface ActivationSurroundings {
 export interface Activations {
   /** `here`: it runs, or its end is kept. `over`: it was begun here once. */
   stateOf(id: ActivationId): 'unknown' | 'here' | 'over';
-  /** Begins it in a task of its own. `find` gives the callback when the task has come, or `null` if there is none any more. */
-  begin(order: ActivationOrder, find: () => ToolExecuteCallback | null): void;
+  /** Begins it in a task of its own, once `after` has settled. `find` gives the callback when the task has come, or `null` if there is none any more. */
+  begin(order: ActivationOrder, find: () => ToolExecuteCallback | null, after?: Promise<unknown>): void;
   abort(id: ActivationId, reason: unknown): void;
   /** Its end has arrived where it belongs. */
   release(ids: readonly ActivationId[]): void;
@@ -60,7 +60,11 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
   const here = new Map<ActivationId, ActivationHere>();
   const begun = new Set<ActivationId>();
 
-  function begin(order: ActivationOrder, find: () => ToolExecuteCallback | null): void {
+  function begin(
+    order: ActivationOrder,
+    find: () => ToolExecuteCallback | null,
+    after?: Promise<unknown>,
+  ): void {
     const activation: ActivationHere = {
       ...order,
       controller: new AbortController(),
@@ -71,12 +75,15 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
     };
     here.set(order.id, activation);
     remember(begun, order.id);
-    nextTask(() => {
-      if (activation.state !== 'queued') return;
-      const callback = find();
-      if (callback !== null) void run(activation, callback);
-      else fail(activation, failure('tool-unavailable', false));
-    });
+    const start = (): void =>
+      nextTask(() => {
+        if (activation.state !== 'queued') return;
+        const callback = find();
+        if (callback !== null) void run(activation, callback);
+        else fail(activation, failure('tool-unavailable', false));
+      });
+    if (after === undefined) start();
+    else void after.then(start);
   }
 
   async function run(activation: ActivationHere, callback: ToolExecuteCallback): Promise<void> {

@@ -268,6 +268,7 @@ function targetOf(tool: RegisteredTool): Target | null {
 }
 
 function requireOrigin({ origin }: RegisteredTool): void {
+  if (origin === location.origin) return;
   const parsed = URL.canParse(origin) ? new URL(origin).origin : 'null';
   if (parsed === 'null') throw relayFailure('opaque-origin');
   if (parsed !== location.origin) throw relayFailure('tool-unavailable');

@@ -241,10 +241,11 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     if (known !== 'unknown') return known === 'here' ? null : failure('navigated', true);
     if (!lifetime.isActive()) return failure('tool-unavailable', false);
     if (Date.now() > refuseAfter) return failure('document-unresponsive', false);
-    const callback =
-      id === call.executionId ? tools.find(call.registrationId)?.execute : resumptions.take(id);
+    const tool = tools.find(call.registrationId);
+    const resumption = id === call.executionId ? undefined : resumptions.take(id);
+    const callback = id === call.executionId ? tool?.execute : resumption?.callback;
     if (callback === undefined) return failure('tool-unavailable', false);
-    activations.begin({ id, call, key, caller: null }, () => callback);
+    activations.begin({ id, call, key, caller: null }, () => callback, resumption?.answered);
     return null;
   }
 

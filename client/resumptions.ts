@@ -14,6 +14,8 @@ import { isToken } from './token.ts';
 interface Resumption {
   readonly token: string;
   readonly callback: ToolExecuteCallback;
+  /** Settles once `resumeTool()` has: the callback runs later than that. */
+  readonly answered: Promise<unknown>;
   executionId: ExecutionId | null;
 }
 
@@ -21,7 +23,7 @@ export interface Resumptions {
   /** Resolves once the token is accepted; rejects with a RelayError. */
   resume(token: string, callback: ToolExecuteCallback): Promise<void>;
   /** The callback whose turn it is; it is gone from here then. */
-  take(id: ActivationId): ToolExecuteCallback | undefined;
+  take(id: ActivationId): Pick<Resumption, 'callback' | 'answered'> | undefined;
   withdraw(id: ActivationId, error: ErrorRecord): void;
   leave(): void;
   announced(): AnnouncedResumption[];
@@ -36,9 +38,10 @@ export function createResumptions(
   async function resume(token: string, callback: ToolExecuteCallback): Promise<void> {
     if (!isToken(token)) throw relayError(failure('token-unknown', false));
     const activationId = freshId();
-    const resumption: Resumption = { token, callback, executionId: null };
+    const answered = redeem({ activationId, token });
+    const resumption: Resumption = { token, callback, answered, executionId: null };
     here.set(activationId, resumption);
-    const reply = await redeem({ activationId, token });
+    const reply = await answered;
     if (reply.ok) {
       resumption.executionId = reply.value.executionId;
     } else {
@@ -52,7 +55,7 @@ export function createResumptions(
     take(id) {
       const resumption = here.get(id);
       here.delete(id);
-      return resumption?.callback;
+      return resumption;
     },
     withdraw(id, { message }) {
       if (here.delete(id)) console.warn(`webmcp-relay: a resumed callback will not run. ${message}`);

@@ -82,6 +82,9 @@ export function createRuntime(
   function turn(happening: Happening): Step | Promise<Step> {
     const event: Event = { ...happening, now: clock.now() };
     if (!touchesStorage(event)) return apply(step(state, event));
+    // Told counts as started, acknowledged or not: nothing depends on when this is written.
+    if (event.type === 'activation-acknowledged' && event.refused === null)
+      return applyUnsaved(step(state, event));
     return commit(event).then(apply, (error) => withoutCommit(event, error));
   }
 
@@ -95,7 +98,12 @@ export function createRuntime(
     const digest = event.type === 'token-presented' ? event.digest : null;
     const ids = concerned(state, event).filter((id) => state.executions.get(id)?.stored !== false);
     await shell.seal(event);
-    const { done } = await store.transact({ ids: [...new Set([...ids, ...unsaved])], digest }, (records) => {
+    const query = {
+      ids: [...new Set([...ids, ...unsaved])],
+      digest,
+      strict: event.type.startsWith('token-'),
+    };
+    const { done } = await store.transact(query, (records) => {
       const found = records.find((record) => record.tokens.some((token) => token.digest === digest));
       const asked = digest === null ? event : ({ ...event, executionId: found?.id ?? null } as Event);
       const executions = withRecords(records);
@@ -139,7 +147,11 @@ export function createRuntime(
     if (event.type === 'token-requested' || event.type === 'token-presented') {
       return { changes: [], effects: [], reply: { ok: false, error: failure(reason, false, message) } };
     }
-    const done = step(state, event);
+    return applyUnsaved(step(state, event));
+  }
+
+  /** Takes effect now, and is written with the next commit. */
+  function applyUnsaved(done: Step): Step {
     for (const change of done.changes) {
       if (change.type !== 'put' || !change.execution.stored) continue;
       change.execution.revision -= 1;

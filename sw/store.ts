@@ -38,6 +38,8 @@ export class StorageError extends Error {
 export interface Query {
   ids: readonly ExecutionId[];
   digest: TokenDigest | null;
+  /** Must it outlive a loss of power? Everything outlives the worker's death and the browser's. */
+  strict?: boolean;
 }
 
 /** What a transaction is to write. */
@@ -147,7 +149,9 @@ async function runTransaction<T extends Writes>(
   decide: (records: Execution[]) => T,
   signal: AbortSignal,
 ): Promise<T> {
-  const transaction = database.transaction(EXECUTIONS, 'readwrite', { durability: 'strict' });
+  const transaction = database.transaction(EXECUTIONS, 'readwrite', {
+    durability: query.strict ? 'strict' : 'relaxed',
+  });
   // A transaction that outlives its bound must not commit behind the caller's back.
   signal.addEventListener('abort', () => abort(transaction));
   transaction.done.catch(() => {});
