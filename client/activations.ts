@@ -7,7 +7,8 @@
 import type { Sizes } from '../shared/bounds.ts';
 import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ActivationId } from '../shared/ids.ts';
-import type { AnnouncedActivation, End, EndReport, Grant, KeyedCall, Reply } from '../shared/protocol.ts';
+import type { AnnouncedActivation, End, Grant, KeyedCall, Reply } from '../shared/protocol.ts';
+import type { Connection } from './connection.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
 import type { Lifetime } from './lifetime.ts';
 import { nextTask, remember } from './task.ts';
@@ -39,7 +40,7 @@ export interface ActivationSurroundings {
   requestToken(
     grant: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
   ): Promise<Reply<string>>;
-  reportEnd(report: EndReport): Promise<Reply>;
+  send: Connection['send'];
 }
 
 export interface Activations {
@@ -47,9 +48,8 @@ export interface Activations {
   stateOf(id: ActivationId): 'unknown' | 'here' | 'over';
   /** Begins it in a task of its own, once `after` has settled. `find` gives the callback when the task has come, or `null` if there is none any more. */
   begin(order: ActivationOrder, find: () => ToolExecuteCallback | null, after?: Promise<unknown>): void;
-  abort(id: ActivationId, reason: unknown): void;
-  /** Its end has arrived where it belongs. */
-  release(ids: readonly ActivationId[]): void;
+  /** Nobody wants what it may still give: aborts it if it runs, forgets its end. */
+  drop(id: ActivationId, reason: unknown): void;
   /** The document goes away. */
   leave(): void;
   announced(): AnnouncedActivation[];
@@ -133,7 +133,12 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
 
   /** Tells the worker. What it has stored is safe; any other end is kept until its caller has it. */
   async function report({ id, call, key, stored }: ActivationHere, end: End): Promise<void> {
-    const reply = await surroundings.reportEnd({ activationId: id, executionId: call.executionId, key, end });
+    const reply = await surroundings.send('reportEnd', {
+      activationId: id,
+      executionId: call.executionId,
+      key,
+      end,
+    });
     if (stored || !reply.ok) here.delete(id);
   }
 
@@ -162,13 +167,12 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
     return reply;
   }
 
-  function abort(id: ActivationId, reason: unknown): void {
+  function drop(id: ActivationId, reason: unknown): void {
     const activation = here.get(id);
-    if (activation === undefined || activation.end !== null) return;
+    const isRunning = activation?.state === 'running';
+    if (activation !== undefined) activation.state = 'over';
     here.delete(id);
-    const wasRunning = activation.state === 'running';
-    activation.state = 'over';
-    if (!wasRunning) return;
+    if (!isRunning) return;
     activation.controller.abort(reason);
     surroundings.fire('toolcancel', activation.call.toolName);
   }
@@ -187,10 +191,7 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
   return {
     stateOf: (id) => (here.has(id) ? 'here' : begun.has(id) ? 'over' : 'unknown'),
     begin,
-    abort,
-    release(ids) {
-      for (const id of ids) if (here.get(id)?.state === 'over') here.delete(id);
-    },
+    drop,
     leave,
     announced: () => [...here.values()].filter(isWorkersConcern).map(announcedOf),
     isPending: () => [...here.values()].some(isWorkersConcern),

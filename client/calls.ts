@@ -6,15 +6,8 @@
  */
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ExecutionId } from '../shared/ids.ts';
-import type {
-  AnnouncedCall,
-  Call,
-  Ending,
-  KeyedCall,
-  Output,
-  PendingExecution,
-  Reply,
-} from '../shared/protocol.ts';
+import type { AnnouncedCall, Call, Ending, KeyedCall, Output, PendingExecution } from '../shared/protocol.ts';
+import type { Connection } from './connection.ts';
 import { type RelayError, relayError } from './errors.ts';
 import { remember } from './task.ts';
 import type { LocalCaller, Neighbour } from './window-tree.ts';
@@ -23,9 +16,7 @@ export type OutputListener = ((text: string | null) => void) | null | undefined;
 
 /** What calls need of the document around them. */
 export interface CallSurroundings {
-  /** Sends the call to the worker; the outcome comes later. */
-  execute(command: KeyedCall): Promise<Reply>;
-  cancel(executionId: ExecutionId): void;
+  send: Connection['send'];
   /** Something waits for the worker now: have one. */
   wake(): void;
   /** Asks the worker anew what became of the calls that it may know. */
@@ -108,7 +99,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     remember(finished, executionId);
     reject();
     waiting.target?.abort(executionId, reason);
-    if (waiting.known !== 'no') surroundings.cancel(executionId);
+    if (waiting.known !== 'no') void surroundings.send('cancel', { executionId });
   }
 
   function execute(
@@ -125,13 +116,14 @@ export function createCalls(surroundings: CallSurroundings): Calls {
 
   function viaWorker(waiting: CallHere): void {
     waiting.known = 'sent';
-    void surroundings.execute({ call: waiting.call, key: waiting.key }).then((reply) => {
+    void surroundings.send('execute', { call: waiting.call, key: waiting.key }).then((reply) => {
       if (!reply.ok && here.has(waiting.call.executionId)) waiting.settle(failed(reply.error));
     });
   }
 
   function withinTab(waiting: CallHere, target: Neighbour): void {
-    const isOpen = (): boolean => here.has(waiting.call.executionId);
+    const { executionId } = waiting.call;
+    const isOpen = (): boolean => here.has(executionId);
     const caller: LocalCaller = {
       tokenRequested() {
         if (waiting.known === 'no') waiting.known = 'maybe';
@@ -139,7 +131,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
       stored() {
         waiting.known = 'stored';
         if (isOpen()) surroundings.wake();
-        else surroundings.cancel(waiting.call.executionId);
+        else void surroundings.send('cancel', { executionId });
       },
       ended(end) {
         if (!isOpen()) return;

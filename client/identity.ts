@@ -18,11 +18,8 @@ export interface Identity {
   readonly tabSecret: string;
 }
 
-interface TabRecord {
-  tab: TabId;
-  group: GroupId;
-  secret: string;
-}
+/** What the tab's documents have in common. */
+type TabRecord = Omit<Identity, 'documentId'>;
 
 export interface IdentityKeeper {
   readonly current: Identity;
@@ -33,11 +30,11 @@ export interface IdentityKeeper {
 /** `prerendering`: sessionStorage is a copy that will be thrown away; the ids are those of a stranger until `activated`. */
 export function createIdentity(prerendering: boolean, activated: Promise<void>): IdentityKeeper {
   const documentId = freshId();
-  let record: TabRecord = { tab: freshId(), group: freshId(), secret: freshSecret() };
+  let record: TabRecord = { tabId: freshId(), groupId: freshId(), tabSecret: freshSecret() };
 
   function load(): void {
     const stored = readRecord();
-    if (stored !== null) record = isCopy(stored) ? { ...record, group: stored.group } : stored;
+    if (stored !== null) record = isCopy(stored) ? { ...record, groupId: stored.groupId } : stored;
     writeRecord(record);
   }
 
@@ -45,11 +42,11 @@ export function createIdentity(prerendering: boolean, activated: Promise<void>):
   else load();
   return {
     get current() {
-      return { documentId, tabId: record.tab, groupId: record.group, tabSecret: record.secret };
+      return { documentId, ...record };
     },
     adoptTabId(tabId) {
-      if (tabId === record.tab) return;
-      record = { tab: tabId, group: record.group, secret: freshSecret() };
+      if (tabId === record.tabId) return;
+      record = { ...record, tabId, tabSecret: freshSecret() };
       writeRecord(record);
     },
   };
@@ -60,13 +57,14 @@ function isCopy(stored: TabRecord): boolean {
   if (window.top !== window || window.opener === null) return false;
   const opener = neighbourOf(window.opener);
   // An opener that has moved to another origin cannot be asked; only its first document can then be a copy.
-  return opener === undefined ? history.length === 1 : opener.identity().tabId === stored.tab;
+  return opener === undefined ? history.length === 1 : opener.identity().tabId === stored.tabId;
 }
 
 function readRecord(): TabRecord | null {
   try {
-    const { tab, group, secret } = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? 'null') as TabRecord;
-    return tab && group && secret ? { tab, group, secret } : null;
+    const record = JSON.parse(sessionStorage.getItem(STORAGE_KEY) as string) as TabRecord;
+    const { tabId, groupId, tabSecret } = record;
+    return tabId && groupId && tabSecret ? { tabId, groupId, tabSecret } : null;
   } catch {
     return null;
   }

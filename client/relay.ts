@@ -94,8 +94,10 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   const watchers = new Set<(snapshot: Snapshot) => void>();
   let announcedChange: Promise<void> | undefined;
 
+  const send: Connection['send'] = (method, argument) => connection.send(method, argument);
+
   const lifetime = watchLifetime({
-    stayed: () => void connection.send('reportStay', {}),
+    stayed: () => void send('reportStay', {}),
     left: leave,
     returned() {
       calls.returned();
@@ -110,29 +112,28 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     lifetime,
     fire,
     requestToken,
-    reportEnd: (report) => connection.send('reportEnd', report),
+    send,
   });
 
   const calls = createCalls({
-    execute: (command) => connection.send('execute', command),
-    cancel: (executionId) => void connection.send('cancel', { executionId }),
+    send,
     wake: () => connection.wake(),
     announce: () => connection.renew(),
   });
 
-  const resumptions = createResumptions((redemption) => connection.send('redeem', redemption));
+  const resumptions = createResumptions(send);
 
   const peer: DocumentPeer = {
     activate,
-    abort: ({ activationId }) =>
-      activations.abort(activationId, new DOMException('Cancelled.', 'AbortError')),
-    withdraw: ({ activationId, error }) => resumptions.withdraw(activationId, error),
+    drop({ activationId }) {
+      resumptions.drop(activationId);
+      activations.drop(activationId, new DOMException('Cancelled.', 'AbortError'));
+    },
     settle({ executionId, ending }) {
       // What is not awaited here is not acknowledged: somebody else may collect it.
       if (!calls.settle(executionId, ending)) throw new Error('No such call.');
     },
     deliverOutput: (output) => calls.deliverOutput(output),
-    release: ({ activationIds }) => activations.release(activationIds),
     toolsChanged: () => fire('toolchange', ''),
     observe(snapshot) {
       for (const watcher of watchers) watcher(snapshot);
@@ -166,7 +167,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     parsed: whenParsed,
     fireToolChange: () => fire('toolchange', ''),
     activate: activateForNeighbour,
-    abort: activations.abort,
+    abort: activations.drop,
     adoptTabId: identity.adoptTabId,
   };
 
@@ -179,20 +180,13 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     for (const { adoptTabId } of neighbours()) adoptTabId(tabId);
   }
 
-  function caller(): Pick<Call, 'callerDocumentId' | 'callerTabId' | 'groupId'> {
-    const { documentId, tabId, groupId } = identity.current;
-    return { callerDocumentId: documentId, callerTabId: tabId, groupId };
-  }
-
   function hello(): Hello {
-    const { documentId, tabId, groupId } = identity.current;
+    const { tabSecret: _, ...facts } = identity.current;
     return {
       type: HELLO,
       versions: PROTOCOL_VERSIONS,
       helloId: freshId(),
-      documentId,
-      tabId,
-      groupId,
+      ...facts,
       top: window.top === window,
       url: location.href,
       announcement: {
@@ -230,7 +224,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       ownTab ? seal(key, identity.current.tabSecret) : (call?.tabKey ?? null),
     ]);
     const grant: Grant = { ...request, call: call && { ...call, tabKey }, digest, tokenKey };
-    const reply = await connection.send('grant', grant);
+    const reply = await send('grant', grant);
     return reply.ok ? { ok: true, value: token } : reply;
   }
 
@@ -263,7 +257,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       nextTask(() => {
         announcedChange = undefined;
         for (const { fireToolChange } of neighbours()) fireToolChange();
-        void connection.send('announceTools', { tools: tools.list() });
+        void send('announceTools', { tools: tools.list() });
         resolve();
       });
     });
@@ -284,16 +278,17 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       };
       return { unregister, changed: toolsChanged() };
     },
-    async execute(target, input, { keepalive, ...callOptions }) {
-      const { documentId, registrationId, toolName, neighbour: within } = target;
+    async execute({ neighbour: within, ...tool }, input, { keepalive, ...callOptions }) {
       if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', input, sizes.value));
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
-      const tabKey = keepalive && within === null ? await seal(key, identity.current.tabSecret) : null;
-      const tool = { documentId, registrationId, toolName };
+      const { documentId, tabId, groupId, tabSecret } = identity.current;
+      const tabKey = keepalive && within === null ? await seal(key, tabSecret) : null;
       const call: Call = {
         executionId: freshId(),
-        ...caller(),
+        callerDocumentId: documentId,
+        callerTabId: tabId,
+        groupId,
         ...tool,
         keepalive,
         input: { text: input },
@@ -303,14 +298,14 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     },
     resumeTool: resumptions.resume,
     async listGroup() {
-      return unwrap(await connection.send('listTools', {}));
+      return unwrap(await send('listTools', {}));
     },
     async getPendingExecutions() {
       const { tabSecret } = identity.current;
-      const pending = unwrap(await connection.send('collect', { tabSecret }));
+      const pending = unwrap(await send('collect', { tabSecret }));
       const collected = calls.collect(pending);
       const executionIds = collected.map(({ id }) => id);
-      void connection.send('awaitOutcomes', { executionIds });
+      void send('awaitOutcomes', { executionIds });
       return collected;
     },
     status: {
@@ -323,7 +318,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       ready: connection.ready,
       watch(callback, { signal } = {}) {
         if (signal?.aborted) return;
-        const tellWorker = (): void => void connection.send('watch', { on: watchers.size > 0 });
+        const tellWorker = (): void => void send('watch', { on: watchers.size > 0 });
         watchers.add(callback);
         tellWorker();
         signal?.addEventListener('abort', () => {

@@ -1,12 +1,13 @@
 /**
  * The redemptions of this document: callbacks that wait for their turn.
  *
- * Kept: a callback is taken once; what was accepted is announced again to every worker until it is taken or withdrawn
+ * Kept: a callback is taken once; what was accepted is announced again to every worker until it is taken or dropped
  * (rule 5).
  */
-import { type ErrorRecord, failure } from '../shared/errors.ts';
+import { failure } from '../shared/errors.ts';
 import { type ActivationId, type ExecutionId, freshId } from '../shared/ids.ts';
-import type { AnnouncedResumption, Redemption, Reply } from '../shared/protocol.ts';
+import type { AnnouncedResumption } from '../shared/protocol.ts';
+import type { Connection } from './connection.ts';
 import { relayError } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { isToken } from './token.ts';
@@ -24,21 +25,20 @@ export interface Resumptions {
   resume(token: string, callback: ToolExecuteCallback): Promise<void>;
   /** The callback whose turn it is; it is gone from here then. */
   take(id: ActivationId): Pick<Resumption, 'callback' | 'answered'> | undefined;
-  withdraw(id: ActivationId, error: ErrorRecord): void;
+  /** It will not run. */
+  drop(id: ActivationId): void;
   leave(): void;
   announced(): AnnouncedResumption[];
   isPending(): boolean;
 }
 
-export function createResumptions(
-  redeem: (redemption: Redemption) => Promise<Reply<{ executionId: ExecutionId }>>,
-): Resumptions {
+export function createResumptions(send: Connection['send']): Resumptions {
   const here = new Map<ActivationId, Resumption>();
 
   async function resume(token: string, callback: ToolExecuteCallback): Promise<void> {
     if (!isToken(token)) throw relayError(failure('token-unknown', false));
     const activationId = freshId();
-    const answered = redeem({ activationId, token });
+    const answered = send('redeem', { activationId, token });
     const resumption: Resumption = { token, callback, answered, executionId: null };
     here.set(activationId, resumption);
     const reply = await answered;
@@ -57,8 +57,8 @@ export function createResumptions(
       here.delete(id);
       return resumption;
     },
-    withdraw(id, { message }) {
-      if (here.delete(id)) console.warn(`webmcp-relay: a resumed callback will not run. ${message}`);
+    drop(id) {
+      if (here.delete(id)) console.warn('webmcp-relay: a resumed callback will not run');
     },
     leave: () => here.clear(),
     announced: () =>

@@ -66,7 +66,7 @@ export interface AnnouncedCall extends KeyedCall {
   stored: boolean;
 }
 
-/** An activation that runs in this document, or that ended there and was not released yet. */
+/** An activation that runs in this document, or that ended there and was not dropped yet. */
 export interface AnnouncedActivation {
   activationId: ActivationId;
   executionId: ExecutionId;
@@ -226,14 +226,11 @@ export type Acknowledgement = ErrorRecord | null;
 /** A page's face. */
 export interface DocumentPeer {
   activate(command: Activate): Acknowledgement;
-  abort(command: { activationId: ActivationId }): void;
-  /** An accepted resumption will not run. */
-  withdraw(command: { activationId: ActivationId; error: ErrorRecord }): void;
+  /** Nobody wants what it may still give: a waiting resumption will not run, a running callback is aborted, an end is forgotten. */
+  drop(command: { activationId: ActivationId }): void;
   /** Acknowledged once the caller has it. */
   settle(command: { executionId: ExecutionId; ending: Ending }): void;
   deliverOutput(command: { executionId: ExecutionId } & Output): void;
-  /** The ends of these activations are safe: forget them. */
-  release(command: { activationIds: ActivationId[] }): void;
   toolsChanged(): void;
   observe(snapshot: Snapshot): void;
   ping(): true;
@@ -251,7 +248,7 @@ export interface Snapshot {
   generation: Generation;
   /** Milliseconds since the epoch, by the worker's clock. */
   now: number;
-  documents: { documentId: DocumentId; tabId: TabId; url: string; top: boolean; tools: string[] }[];
+  documents: (DocumentFacts & { tools: string[] })[];
   executions: {
     id: ExecutionId;
     toolName: string;

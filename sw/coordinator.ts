@@ -61,7 +61,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
     grant(grant) {
       keyring.learn(grant.executionId, grant.key);
       const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
-      return dispatch({ type: 'token-requested', documentId, grant: { ...grant, lifetime } });
+      return dispatch({ type: 'token-requested', documentId, ...grant, lifetime });
     },
     redeem: ({ activationId, token }) =>
       dispatch(
@@ -86,7 +86,8 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       await documents.round();
       await sweep();
       const live = await documents.live();
-      const isLive = ({ documentId: owner }: ToolOwner) => live.has(documents.get(owner)?.clientId ?? '');
+      const isLive = ({ documentId: owner }: ToolOwner) =>
+        live.has(runtime.state.documents.get(owner)?.clientId ?? '');
       return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '').filter(isLive) };
     },
     async collect({ tabSecret }) {

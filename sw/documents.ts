@@ -19,7 +19,6 @@ const ROUND_BOUND = 2_000;
 
 export interface Connection {
   readonly peer: Remote<DocumentPeer>;
-  readonly clientId: string;
   readonly groupId: GroupId;
   /** Of the hello that it began with. */
   readonly helloId: string;

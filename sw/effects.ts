@@ -10,7 +10,7 @@ import type { DocumentPeer, Remote } from '../shared/protocol.ts';
 import type { Effect, Happening } from './core/event.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
-import { isOpen, type Keyring, plainOf } from './seal.ts';
+import { type Keyring, plainOf } from './seal.ts';
 
 type Command = Exclude<Effect, { type: 'summon' | 'announce-tools' }>;
 
@@ -23,7 +23,7 @@ export function createPerformer(
     if (effect.type === 'summon') return void summon(effect.documentId);
     if (effect.type === 'announce-tools') return announceTools(effect.groupId);
     const peer = documents.get(effect.documentId)?.peer;
-    if (peer !== undefined) return tell(peer, effect);
+    if (peer !== undefined) return unseal(effect).then(() => send(peer, effect));
   };
 
   /** A document that this generation has not met has one round to say hello. */
@@ -36,11 +36,6 @@ export function createPerformer(
     for (const [, connection] of documents.all()) {
       if (connection.listens && connection.groupId === groupId) drop(connection.peer.toolsChanged());
     }
-  }
-
-  /** Goes out at once if nothing in it has to be unsealed: a call that is not stored waits for no cipher. */
-  function tell(peer: Remote<DocumentPeer>, effect: Command): void | Promise<void> {
-    return isOpen(effect) ? send(peer, effect) : unseal(effect).then(() => send(peer, effect));
   }
 
   async function unseal(effect: Command): Promise<void> {

@@ -6,7 +6,7 @@
  * nothing at all, so that a waiting worker touches nothing.
  */
 import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
-import { type ErrorRecord, failure } from '../shared/errors.ts';
+import { failure } from '../shared/errors.ts';
 import { freshId } from '../shared/ids.ts';
 import { fits, PATTERNS } from '../shared/parse.ts';
 import {
@@ -42,7 +42,7 @@ export interface RelayOptions {
  */
 const PULSE = 500;
 /** The goodbye of a document that is gone has this long to arrive, in milliseconds. */
-const GOODBYE_GRACE = 1_000;
+const GOODBYE_GRACE = 2_000;
 /** Watchers are told at most this often, in milliseconds. */
 const WATCH_INTERVAL = 50;
 
@@ -121,20 +121,20 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   async function greet(event: ExtendableMessageEvent): Promise<void> {
     const [port] = event.ports;
     if (port === undefined) return;
-    const refusal = objectionTo(event.data);
-    if (refusal !== null) {
-      refuse(port, refusal);
+    const hello = event.data as Hello;
+    const version =
+      fits(hello, PATTERNS.hello) && PROTOCOL_VERSIONS.find((ours) => hello.versions.includes(ours));
+    if (!version) {
+      refuse(port, failure('version-mismatch', false, 'Reload the page: its version does not fit.'));
       return;
     }
-    const hello = event.data as Hello;
-    const version = PROTOCOL_VERSIONS.find((spoken) => hello.versions.includes(spoken)) as number;
     const clientId = (event.source as Client | null)?.id ?? '';
     await locked;
     const tabId = await documents.tabIdFor(hello, runtime.state);
     const { documentId, groupId, top, url, helloId } = hello;
     const coordinator = createCoordinator(documentId, setting);
     const answer = { type: 'welcome', version, generation, tabId } as const;
-    documents.connect(documentId, welcome(port, answer, coordinator, { clientId, groupId, helloId }));
+    documents.connect(documentId, welcome(port, answer, coordinator, { groupId, helloId }));
     const facts = { documentId, tabId, groupId, top, url };
     const { announcement } = hello;
     await runtime.dispatch(
@@ -159,13 +159,6 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   }
 
   return { receive };
-}
-
-/** Why a hello cannot be answered with a welcome; `null` if it can. */
-function objectionTo(hello: unknown): ErrorRecord | null {
-  const isSpoken = (version: number) => (hello as Hello).versions.includes(version);
-  if (fits(hello, PATTERNS.hello) && PROTOCOL_VERSIONS.some(isSpoken)) return null;
-  return failure('version-mismatch', false, 'Reload the page: its version does not fit.');
 }
 
 /**

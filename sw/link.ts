@@ -15,7 +15,7 @@ export function welcome(
   port: MessagePort,
   answer: Welcome,
   coordinator: Coordinator,
-  of: Pick<Connection, 'clientId' | 'groupId' | 'helloId'>,
+  of: Pick<Connection, 'groupId' | 'helloId'>,
 ): Connection {
   port.postMessage(answer);
   expose(coordinator, port);

@@ -5,14 +5,13 @@
  * touch no storage. A commit that fails refuses a token's grant or redemption outright; anything else takes effect all the
  * same, and is written with the next commit.
  */
-import { failure } from '../shared/errors.ts';
 import type { ExecutionId } from '../shared/ids.ts';
 import type { Reply } from '../shared/protocol.ts';
 import type { Clock } from './clock.ts';
 import type { Change, Effect, Event, Happening, Step } from './core/event.ts';
-import type { ConnectedDocument, Execution, State } from './core/state.ts';
+import { type ConnectedDocument, type Execution, type State, withRecords } from './core/state.ts';
 import { concerned, step } from './core/step.ts';
-import { StorageError, type Store } from './store.ts';
+import { type Store, storageFailure } from './store.ts';
 
 export interface Runtime {
   readonly state: State;
@@ -66,7 +65,7 @@ export function createRuntime(
       shell.changed(changes);
     } catch (error) {
       console.error('webmcp-relay: an event was dropped', error);
-      answer({ ok: false, error: failure('storage-unavailable', true, String(error)) });
+      answer({ ok: false, error: { ...storageFailure(error), started: true } });
     }
   }
 
@@ -89,8 +88,7 @@ export function createRuntime(
   }
 
   function touchesStorage(event: Event): boolean {
-    if (event.type === 'token-requested' || event.type === 'token-presented') return true;
-    if (event.type === 'document-connected' && announcesStored(event)) return true;
+    if (isForToken(event) || announcesStored(event)) return true;
     return concerned(state, event).some((id) => state.executions.get(id)?.stored);
   }
 
@@ -106,23 +104,13 @@ export function createRuntime(
     const { done } = await store.transact(query, (records) => {
       const found = records.find((record) => record.tokens.some((token) => token.digest === digest));
       const asked = digest === null ? event : ({ ...event, executionId: found?.id ?? null } as Event);
-      const executions = withRecords(records);
+      const executions = withRecords(state.executions, records);
       const done = step({ ...state, executions }, asked);
       return { done, ...writesOf(withUnsaved(done.changes, executions)) };
     });
     unsaved.clear();
     if (!loaded) void dispatch(load());
     return done;
-  }
-
-  /** The executions as they are once another worker's newer records are taken in. */
-  function withRecords(records: Execution[]): Map<ExecutionId, Execution> {
-    const executions = new Map(state.executions);
-    for (const record of records) {
-      const known = executions.get(record.id);
-      if (known === undefined || known.revision < record.revision) executions.set(record.id, record);
-    }
-    return executions;
   }
 
   /** Adds what could not be written before, unless another worker has written since: then that stands. */
@@ -141,11 +129,9 @@ export function createRuntime(
   }
 
   function withoutCommit(event: Event, error: unknown): Step {
-    const { reason, message } =
-      error instanceof StorageError ? error : new StorageError('storage-unavailable', String(error));
-    console.warn(`webmcp-relay: ${reason}. ${message}`);
-    if (event.type === 'token-requested' || event.type === 'token-presented') {
-      return { changes: [], effects: [], reply: { ok: false, error: failure(reason, false, message) } };
+    console.warn('webmcp-relay: nothing was stored', error);
+    if (isForToken(event)) {
+      return { changes: [], effects: [], reply: { ok: false, error: storageFailure(error) } };
     }
     return applyUnsaved(step(state, event));
   }
@@ -170,31 +156,37 @@ export function createRuntime(
     return done;
   }
 
-  /** Comes first, so that whatever happens happens to the records of earlier generations too. */
+  /** Takes in the records of earlier generations, and lets happen what is due of them. */
   async function load(): Promise<Happening> {
     try {
-      const records = await store.load();
+      state.executions = withRecords(state.executions, await store.load());
       loaded = true;
-      return { type: 'records-loaded', records };
     } catch (error) {
-      console.warn(`webmcp-relay: no records. ${String(error)}`);
-      return { type: 'records-loaded', records: [] };
+      console.warn('webmcp-relay: no records', error);
     }
+    return { type: 'time-passed' };
   }
 
+  // Comes first, so that whatever happens happens to them too.
   void dispatch(load());
-  void dispatch({ type: 'time-passed' });
   return { state, dispatch };
 }
 
-function announcesStored(event: Extract<Event, { type: 'document-connected' }>): boolean {
+/** Grants and redemptions count only once they are stored. */
+function isForToken({ type }: Event): boolean {
+  return type === 'token-requested' || type === 'token-presented';
+}
+
+function announcesStored(event: Event): boolean {
+  if (event.type !== 'document-connected') return false;
   const { calls, activations, resumptions } = event.announcement;
   return resumptions.length > 0 || [...calls, ...activations].some(({ stored }) => stored);
 }
 
 function writesOf(changes: readonly Change[]): { put: Execution[]; remove: ExecutionId[] } {
-  const stored = changes.filter((change) => 'execution' in change && change.execution.stored);
   const of = (type: Change['type']): Execution[] =>
-    stored.flatMap((change) => (change.type === type && 'execution' in change ? [change.execution] : []));
+    changes.flatMap((change) =>
+      'execution' in change && change.type === type && change.execution.stored ? [change.execution] : [],
+    );
   return { put: of('put'), remove: of('remove').map(({ id }) => id) };
 }

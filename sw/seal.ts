@@ -72,26 +72,43 @@ export function createKeyring(): Keyring {
   };
 }
 
-/** Are all values in `data` readable as they are? */
-export function isOpen(data: unknown): boolean {
-  return [...valuesIn(data)].every(({ value }) => value.text !== undefined);
+/** A copy for a document: of its values, nothing but the texts. */
+export function plainOf<T>(data: T): T {
+  return mapValues(data, ({ text = null }) => ({ text }));
 }
 
-/** A copy for a document: of its values, nothing but the texts. */
-export function plainOf<T>(data: T): T;
-export function plainOf(data: unknown): unknown {
-  if (Array.isArray(data)) return data.map(plainOf);
-  if (typeof data !== 'object' || data === null) return data;
-  if ('text' in data || 'sealed' in data) return { text: (data as Value).text ?? null };
-  return Object.fromEntries(Object.entries(data).map(([name, member]) => [name, plainOf(member)]));
+/**
+ * A copy of plain data with each value in it replaced. `replace` learns the id of the execution that the value stands in.
+ * What is not plain (a sealed box's bytes) stays as it is.
+ */
+export function mapValues<T>(
+  data: T,
+  replace: (value: Value, executionId: ExecutionId) => Value,
+  executionId?: ExecutionId,
+): T;
+export function mapValues(
+  data: unknown,
+  replace: (value: Value, executionId: ExecutionId) => Value,
+  executionId: ExecutionId = '',
+): unknown {
+  if (Array.isArray(data)) return data.map((item) => mapValues(item, replace, executionId));
+  if (data == null || Object.getPrototypeOf(data) !== Object.prototype) return data;
+  const members = data as { executionId?: ExecutionId };
+  if ('text' in members || 'sealed' in members) return replace(members as Value, executionId);
+  const within = members.executionId ?? executionId;
+  const replaced = Object.entries(members).map(([name, member]) => [
+    name,
+    mapValues<unknown>(member, replace, within),
+  ]);
+  return Object.fromEntries(replaced);
 }
 
 /** The values in a piece of plain data, each with the id of the execution that it stands in. */
-function* valuesIn(data: unknown, executionId = ''): Generator<{ value: Value; executionId: ExecutionId }> {
-  if (typeof data !== 'object' || data === null) return;
-  if ('text' in data || 'sealed' in data) yield { value: data as Value, executionId };
-  else {
-    const own = (data as { executionId?: ExecutionId }).executionId ?? executionId;
-    for (const member of Object.values(data)) yield* valuesIn(member, own);
-  }
+function valuesIn(data: unknown): { value: Value; executionId: ExecutionId }[] {
+  const found: { value: Value; executionId: ExecutionId }[] = [];
+  mapValues(data, (value, executionId) => {
+    found.push({ value, executionId });
+    return value;
+  });
+  return found;
 }

@@ -6,9 +6,11 @@
  * same instant, in whichever worker, one wins; every step is bounded; no plain text of a value is ever written.
  */
 import { type DBSchema, type IDBPDatabase, type IDBPObjectStore, openDB } from 'idb';
+import { type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ExecutionId, TokenDigest } from '../shared/ids.ts';
 import { type Clock, within } from './clock.ts';
 import type { Execution } from './core/state.ts';
+import { mapValues } from './seal.ts';
 
 export const DATABASE = 'webmcp-relay';
 /** Of the schema; apart from the protocol's. An upgrade keeps records. */
@@ -25,16 +27,6 @@ interface Schema extends DBSchema {
 type Database = IDBPDatabase<Schema>;
 type Executions = IDBPObjectStore<Schema, ['executions'], 'executions', 'readwrite'>;
 
-/** Storage refused, was full or did not answer. */
-export class StorageError extends Error {
-  constructor(
-    readonly reason: 'storage-unavailable' | 'storage-full',
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
 export interface Query {
   ids: readonly ExecutionId[];
   digest: TokenDigest | null;
@@ -49,12 +41,12 @@ export interface Writes {
 }
 
 export interface Store {
-  /** All records. Rejects with a {@link StorageError}. */
+  /** All records. Rejects with whatever went wrong: {@link storageFailure} puts a name to it. */
   load(): Promise<Execution[]>;
   /**
    * One transaction: reads the records that the query names, lets `decide` choose what to write (it must not await, and may
-   * be asked twice if the connection is lost), and resolves with its decision once all is committed. Rejects with a
-   * {@link StorageError}; then nothing was written.
+   * be asked twice if the connection is lost), and resolves with its decision once all is committed. If it rejects, nothing
+   * was written.
    */
   transact<T extends Writes>(query: Query, decide: (records: Execution[]) => T): Promise<T>;
   close(): void;
@@ -84,46 +76,34 @@ export function createStore(clock: Clock, bound: number, factory = openDatabase)
     opening = undefined;
   }
 
-  /** What comes too late is closed and aborted: nothing commits behind the back of whoever was told that it failed. */
-  async function bounded<T>(attempt: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /**
+   * What comes too late is closed and aborted: nothing commits behind the back of whoever was told that it failed. A connection
+   * that was closed under us says so by failing: once, a fresh one is tried.
+   */
+  function bounded<T>(use: (database: Database, signal: AbortSignal) => Promise<T>): Promise<T> {
     const giveUp = new AbortController();
-    const timeout = () => {
-      giveUp.abort();
-      close();
-      throw new StorageError('storage-unavailable', `Storage did not answer within ${bound} ms.`);
-    };
-    try {
-      return await within(clock, bound, attempt(giveUp.signal), timeout);
-    } catch (error) {
-      throw asStorageError(error);
-    }
-  }
-
-  /** A connection that was closed under us says so by failing: once, a fresh one is tried. */
-  async function onConnection<T>(signal: AbortSignal, use: (database: Database) => Promise<T>): Promise<T> {
+    const { signal } = giveUp;
     const attempt = async () => {
       const database = await connection();
       signal.throwIfAborted();
-      return use(database);
+      return use(database, signal);
     };
-    try {
-      return await attempt();
-    } catch (error) {
+    const again = (error: unknown) => {
       if (signal.aborted || !isConnectionLoss(error)) throw error;
       opening = undefined;
       return attempt();
-    }
+    };
+    return within(clock, bound, attempt().catch(again), () => {
+      giveUp.abort();
+      close();
+      throw new DOMException(`Storage did not answer within ${bound} ms.`, 'TimeoutError');
+    });
   }
 
   return {
-    load: () =>
-      bounded((signal) =>
-        onConnection(signal, (database) => database.getAll(EXECUTIONS).then(withoutDigests)),
-      ),
+    load: () => bounded((database) => database.getAll(EXECUTIONS).then(withoutDigests)),
     transact: (query, decide) =>
-      bounded((signal) =>
-        onConnection(signal, (database) => runTransaction(database, query, decide, signal)),
-      ),
+      bounded((database, signal) => runTransaction(database, query, decide, signal)),
     close,
   };
 }
@@ -189,27 +169,17 @@ function withoutDigests(records: (Execution & { digests: TokenDigest[] })[]): Ex
 
 /** What is written of an execution: everything but the plain text of its values. */
 export function recordOf(execution: Execution): Execution & { digests: TokenDigest[] } {
-  return { ...withoutText(execution), digests: execution.tokens.map(({ digest }) => digest) };
-}
-
-/** A copy without any member named `text`, at whatever depth: a value that is added later is covered too. */
-function withoutText<T>(data: T): T;
-function withoutText(data: unknown): unknown {
-  if (Array.isArray(data)) return data.map(withoutText);
-  // Bytes are not plain objects, and stay as they are.
-  if (data === null || Object.getPrototypeOf(data) !== Object.prototype) return data;
-  const members = Object.entries(data as object).filter(([name]) => name !== 'text');
-  return Object.fromEntries(members.map(([name, member]) => [name, withoutText(member)]));
+  const sealed = mapValues(execution, ({ text: _, ...value }) => value);
+  return { ...sealed, digests: execution.tokens.map(({ digest }) => digest) };
 }
 
 function isConnectionLoss(error: unknown): boolean {
-  const name = (error as { name?: unknown } | null)?.name;
-  return name === 'InvalidStateError' || name === 'AbortError' || name === 'TransactionInactiveError';
+  const { name = '' } = (error ?? {}) as { name?: string };
+  return ['InvalidStateError', 'AbortError', 'TransactionInactiveError'].includes(name);
 }
 
-function asStorageError(error: unknown): StorageError {
-  if (error instanceof StorageError) return error;
-  const { name = 'Error', message = '' } = (error ?? {}) as { name?: string; message?: string };
-  const reason = name === 'QuotaExceededError' ? 'storage-full' : 'storage-unavailable';
-  return new StorageError(reason, `${name}: ${message}`);
+/** What is told of a step of storage that failed: nothing was written. */
+export function storageFailure(error: unknown): ErrorRecord {
+  const isFull = (error as { name?: unknown } | null)?.name === 'QuotaExceededError';
+  return failure(isFull ? 'storage-full' : 'storage-unavailable', false, String(error));
 }

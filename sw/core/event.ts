@@ -22,7 +22,7 @@ export type Happening =
   | { type: 'tools-changed'; documentId: DocumentId; tools: ToolDefinition[] }
   | { type: 'execution-requested'; documentId: DocumentId; call: Call }
   | { type: 'cancel-requested'; executionId: ExecutionId }
-  | { type: 'token-requested'; documentId: DocumentId; grant: Grant }
+  | ({ type: 'token-requested'; documentId: DocumentId } & Grant)
   | {
       type: 'token-presented';
       documentId: DocumentId;
@@ -41,7 +41,6 @@ export type Happening =
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
   | { type: 'outcomes-collected'; documentId: DocumentId; tabId: TabId }
   | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
-  | { type: 'records-loaded'; records: Execution[] }
   | { type: 'time-passed' };
 
 /** Those with the name of a `DocumentPeer`'s method are commands to that document. */
@@ -56,8 +55,8 @@ export type Effect =
       token: Token | null;
       refuseAfter: number;
     }
-  | { type: 'abort'; documentId: DocumentId; activationId: ActivationId }
-  | { type: 'withdraw'; documentId: DocumentId; activationId: ActivationId; error: ErrorRecord }
+  /** Nobody wants what the activation may still give. */
+  | { type: 'drop'; documentId: DocumentId; activationId: ActivationId }
   | { type: 'settle'; documentId: DocumentId; executionId: ExecutionId; ending: Ending }
   | {
       type: 'deliverOutput';
@@ -66,7 +65,6 @@ export type Effect =
       activationId: ActivationId;
       value: Value;
     }
-  | { type: 'release'; documentId: DocumentId; activationIds: ActivationId[] }
   /** Ask every client to say hello; then say whether this document did. */
   | { type: 'summon'; documentId: DocumentId }
   | { type: 'announce-tools'; groupId: GroupId };
@@ -75,8 +73,6 @@ export type Effect =
 export type Change =
   | { type: 'put'; execution: Execution }
   | { type: 'remove'; execution: Execution }
-  /** It comes from storage: nothing to commit. */
-  | { type: 'load'; execution: Execution }
   | { type: 'connect'; document: ConnectedDocument }
   | { type: 'disconnect'; documentId: DocumentId };
 

@@ -15,8 +15,8 @@
  *
  * `withdraw` of a commanded activation is a refusal that came too late to begin: it may be commanded again.
  */
-import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
-import type { DocumentId } from '../../shared/ids.ts';
+import type { ErrorRecord, Reason } from '../../shared/errors.ts';
+import type { ActivationId, DocumentId } from '../../shared/ids.ts';
 import type { Call, End } from '../../shared/protocol.ts';
 import type { Turn } from './event.ts';
 import type {
@@ -91,15 +91,23 @@ function hasStarted(execution: Execution, besides?: Activation): boolean {
   );
 }
 
-export function createExecution(call: Call, caller: ConnectedDocument | undefined): Execution {
+/** An execution with its first activation, as its call describes them. */
+export function createExecution(
+  call: Call,
+  documents: State['documents'],
+  now: number,
+  mayHaveBegun = false,
+): Execution {
+  const { executionId: id, callerDocumentId, documentId } = call;
+  const first = createActivation(id, documentId, documents.get(documentId), now);
   return {
-    id: call.executionId,
+    id,
     revision: 0,
     stored: false,
     call,
-    callerDocumentId: call.callerDocumentId,
-    callerClientId: caller?.clientId ?? null,
-    activations: [],
+    callerDocumentId,
+    callerClientId: documents.get(callerDocumentId)?.clientId ?? null,
+    activations: [{ ...first, mayHaveBegun }],
     tokens: [],
     outputs: [],
     answer: null,
@@ -151,7 +159,6 @@ export function refuseActivation(
   if (!moveActivation(activation, 'withdraw')) return;
   activation.mayHaveBegun = false;
   if (activation.resumes === null) {
-    moveActivation(activation, 'withdraw');
     settle(execution, failed(refusal.reason, hasStarted(execution)), turn);
   } else if (!readsTooLate) {
     withdrawResumption(execution, activation);
@@ -175,11 +182,11 @@ export function endActivation(execution: Execution, activation: Activation, end:
   if (end.type === 'returned') {
     if (activation.granted) addOutput(execution, activation, end.value, turn);
     else execution.answer = end.value;
-  } else if (holds) {
-    activation.held = { error: end.error, reason: end.reason };
-  } else if (!activation.granted || hasOutstanding(execution, activation)) {
-    settle(execution, { type: 'failed', reason: end.reason, started: true, detail: end.error }, turn);
+    return;
   }
+  const ending = failed(end.reason, true, end.error);
+  if (holds) activation.held = ending;
+  else if (!activation.granted || hasOutstanding(execution, activation)) settle(execution, ending, turn);
 }
 
 function hasOutstanding(execution: Execution, issuer: Activation): boolean {
@@ -201,14 +208,9 @@ export function deliverOutput(execution: Execution, activationId: string, value:
 export function reportHeld(execution: Execution, documentId: DocumentId, turn: Turn): void {
   for (const activation of execution.activations) {
     if (activation.documentId === documentId && moveActivation(activation, 'stay')) {
-      settle(execution, heldEnding(activation), turn);
+      settle(execution, activation.held as Ending, turn);
     }
   }
-}
-
-function heldEnding(activation: Activation): Ending {
-  const { error: detail = null, reason = 'tool-failed' } = activation.held ?? {};
-  return { type: 'failed', reason, started: true, detail };
 }
 
 /** The document of the activation is gone (rules 5 and 11). `heardAt`: when it was surely still there. */
@@ -219,10 +221,9 @@ export function loseActivation(
   heardAt: number,
   turn: Turn,
 ): void {
-  if (activation.state === 'waiting' && activation.resumes !== null) {
+  if (awaitsTurn(activation)) {
     withdrawResumption(execution, activation);
   } else if (activation.state === 'waiting') {
-    moveActivation(activation, 'withdraw');
     const { mayHaveBegun } = activation;
     settle(execution, failed(mayHaveBegun ? reason : 'tool-unavailable', mayHaveBegun), turn);
   } else if (moveActivation(activation, 'lose')) {
@@ -241,7 +242,7 @@ export function loseCaller(execution: Execution, reason: 'navigated' | 'document
   if (execution.settled !== null || execution.call.keepalive) return;
   if (continues && latest?.tabId === execution.call.callerTabId) return;
   settle(execution, failed(reason, hasStarted(execution)), turn);
-  if (execution.settled !== null) (execution as Settled).settled.keepUntil = turn.now + REMAINS_KEPT;
+  Object.assign(execution.settled ?? {}, { keepUntil: turn.now + REMAINS_KEPT });
 }
 
 /** Nobody awaits it: whoever collects it is its next caller. */
@@ -249,8 +250,6 @@ export function dropCaller(execution: Execution): void {
   execution.callerDocumentId = null;
   execution.callerClientId = null;
 }
-
-type Settled = Execution & { settled: NonNullable<Execution['settled']> };
 
 function isOpenResumption(activation: Activation): boolean {
   return isOpen(activation) && activation.resumes !== null;
@@ -267,11 +266,11 @@ export function cancelExecution(execution: Execution, turn: Turn): void {
   markDelivered(execution, turn);
 }
 
-function failed(reason: Reason, started: boolean): Ending {
-  return { type: 'failed', reason, started, detail: null };
+export function failed(reason: Reason, started: boolean, detail: Value | null = null): Ending {
+  return { type: 'failed', reason, started, detail };
 }
 
-/** The one place where an execution settles (I6): what still runs is aborted, what waits is withdrawn, what is outstanding is void. */
+/** The one place where an execution settles (I6): what still runs or waits is dropped, what is outstanding is void. */
 export function settle(execution: Execution, ending: Ending, turn: Turn): void {
   if (execution.settled !== null) return;
   execution.settled = {
@@ -279,34 +278,32 @@ export function settle(execution: Execution, ending: Ending, turn: Turn): void {
     as: ending.type === 'result' ? 'result' : ending.reason,
     at: turn.now,
     keepUntil: turn.now + OUTCOME_KEPT,
-    delivered: false,
   };
   for (const activation of execution.activations) {
-    const { documentId, id: activationId } = activation;
-    const mayWait = activation.state === 'waiting' || activation.state === 'commanded';
-    if (moveActivation(activation, 'lose')) {
-      turn.effects.push({ type: 'abort', documentId, activationId });
-    } else moveActivation(activation, 'withdraw');
-    if (mayWait && activation.resumes !== null) {
-      turn.effects.push({ type: 'withdraw', documentId, activationId, error: failure('token-void', false) });
-    }
+    if (isOpen(activation)) dropActivation(activation.documentId, activation.id, turn);
+    if (!moveActivation(activation, 'lose')) moveActivation(activation, 'withdraw');
   }
   for (const token of execution.tokens) moveToken(token, 'void');
   deliverOutcome(execution, turn);
 }
 
+/** Nobody wants what it may still give. */
+export function dropActivation(documentId: DocumentId, activationId: ActivationId, turn: Turn): void {
+  turn.effects.push({ type: 'drop', documentId, activationId });
+}
+
 /** Tells the caller, if it has one. */
 export function deliverOutcome(execution: Execution, turn: Turn): void {
   const { callerDocumentId: documentId, id: executionId, settled } = execution;
-  if (documentId === null || settled === null || settled.ending === null) return;
-  turn.effects.push({ type: 'settle', documentId, executionId, ending: settled.ending });
+  const { ending = null } = settled ?? {};
+  if (documentId === null || ending === null) return;
+  turn.effects.push({ type: 'settle', documentId, executionId, ending });
 }
 
 /** Its outcome is where it belongs: shrink to what a late `resumeTool` is told by (rule 13). */
 export function markDelivered(execution: Execution, turn: Turn): void {
   const { settled } = execution;
-  if (settled === null || settled.delivered) return;
-  settled.delivered = true;
+  if (settled === null || settled.ending === null) return;
   settled.ending = null;
   execution.call = { ...execution.call, input: {}, tabKey: null };
   execution.answer = null;
@@ -314,18 +311,18 @@ export function markDelivered(execution: Execution, turn: Turn): void {
   for (const token of execution.tokens) token.key = null;
   for (const activation of execution.activations) {
     activation.held = null;
-    turn.effects.push({ type: 'release', documentId: activation.documentId, activationIds: [activation.id] });
+    dropActivation(activation.documentId, activation.id, turn);
   }
 }
 
 /** Has nobody collected its outcome in time? Its tokens' fates are kept longer (rule 13). */
 function isAbandoned({ settled, callerDocumentId }: Execution, now: number): boolean {
-  return settled?.delivered === false && callerDocumentId === null && now >= settled.keepUntil;
+  return settled !== null && settled.ending !== null && callerDocumentId === null && now >= settled.keepUntil;
 }
 
 /** Is nothing left of it that anybody may ask for? */
 export function isForgotten(execution: Execution, now: number): boolean {
-  return execution.settled?.delivered === true && now >= remainsUntil(execution);
+  return execution.settled?.ending === null && now >= remainsUntil(execution);
 }
 
 /** A token may yet be presented, and a callback that was aborted may yet ask for one. */
@@ -353,7 +350,7 @@ export function advance(execution: Execution, state: State, turn: Turn): void {
   }
   if (execution.activations.some(isOpen) || execution.tokens.some(isOutstanding)) return;
   const held = execution.activations.findLast(({ state }) => state === 'held');
-  if (held !== undefined) settle(execution, heldEnding(held), turn);
+  if (held !== undefined) settle(execution, held.held as Ending, turn);
   else if (execution.answer !== null) settle(execution, { type: 'result', value: execution.answer }, turn);
   else settle(execution, failed('token-expired', true), turn);
 }

@@ -5,20 +5,20 @@
  * Kept: I3, an activation that may have begun is commanded again only under its old id, and its document drops what it has
  * seen; I4, whatever the worker forgot is rebuilt from here or from storage.
  */
-import { failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId } from '../../shared/ids.ts';
-import type { AnnouncedCall, Announcement } from '../../shared/protocol.ts';
+import type { Announcement } from '../../shared/protocol.ts';
 import type { Turn } from './event.ts';
 import {
   beginActivation,
   cancelExecution,
   command,
-  createActivation,
   createExecution,
   deliverOutcome,
   deliverOutput,
+  dropActivation,
   dropCaller,
   endActivation,
+  failed,
   isActive,
   isOpen,
   loseActivation,
@@ -49,13 +49,9 @@ export function rebuild(
   );
   const call = awaited?.stored === false ? awaited.call : runs?.call;
   if (!call) return undefined;
-  const caller = state.documents.get(call.callerDocumentId);
-  const execution = createExecution(call, caller);
-  const target = state.documents.get(call.documentId);
-  const activation = createActivation(execution.id, call.documentId, target, turn.now);
-  const activity = runs === undefined ? 'waiting' : 'running';
-  execution.activations.push({ ...activation, state: activity, mayHaveBegun: true });
-  if (caller !== undefined && awaited === undefined) disown(execution, turn);
+  const execution = createExecution(call, state.documents, turn.now, true);
+  for (const activation of execution.activations) if (runs) beginActivation(activation, turn.now);
+  if (awaited === undefined && state.documents.has(call.callerDocumentId)) disown(execution, turn);
   return execution;
 }
 
@@ -80,13 +76,8 @@ export function reconcile(
   for (const { activationId, executionId } of announcement.resumptions) {
     if (executionId !== execution.id) continue;
     const activation = execution.activations.find(({ id }) => id === activationId);
-    if (activation === undefined || !isOpen(activation))
-      withdraw(documentId, activationId, 'token-void', turn);
+    if (activation === undefined || !isOpen(activation)) dropActivation(documentId, activationId, turn);
   }
-}
-
-function withdraw(documentId: DocumentId, activationId: string, reason: Reason, turn: Turn): void {
-  turn.effects.push({ type: 'withdraw', documentId, activationId, error: failure(reason, false) });
 }
 
 function reconcileActivation(
@@ -97,7 +88,7 @@ function reconcileActivation(
 ): void {
   if (announced !== undefined) {
     if (execution.settled !== null) {
-      dismiss(activation.documentId, activation.id, turn);
+      dropActivation(activation.documentId, activation.id, turn);
       return;
     }
     beginActivation(activation, turn.now);
@@ -110,19 +101,11 @@ function reconcileActivation(
   }
 }
 
-/** Nobody awaits what the activation may still give. */
-function dismiss(documentId: DocumentId, activationId: string, turn: Turn): void {
-  turn.effects.push(
-    { type: 'abort', documentId, activationId },
-    { type: 'release', documentId, activationIds: [activationId] },
-  );
-}
-
 /** The document says that it awaits the outcome. */
 export function reclaim(execution: Execution, document: ConnectedDocument, turn: Turn): void {
   const { documentId } = document;
-  execution.callerDocumentId ??= execution.settled?.delivered ? null : documentId;
-  if (execution.callerDocumentId !== documentId || execution.settled?.delivered) {
+  execution.callerDocumentId ??= execution.settled?.ending === null ? null : documentId;
+  if (execution.callerDocumentId !== documentId || execution.settled?.ending === null) {
     tellNavigated(documentId, execution.id, turn);
     return;
   }
@@ -153,8 +136,7 @@ function tellCaller(execution: Execution, turn: Turn): void {
 
 /** The outcome is not for this document, or not to be had any more. */
 export function tellNavigated(documentId: DocumentId, executionId: string, turn: Turn): void {
-  const ending = { type: 'failed', reason: 'navigated', started: true, detail: null } as const;
-  turn.effects.push({ type: 'settle', documentId, executionId, ending });
+  turn.effects.push({ type: 'settle', documentId, executionId, ending: failed('navigated', true) });
 }
 
 /** What is told to a document that awaits an execution, or holds a part of one, that nobody knows any more. */
@@ -164,13 +146,10 @@ export function forgotten(
   announcement: Announcement,
   turn: Turn,
 ): void {
-  const isOfIt = (announced: { executionId: string }) => announced.executionId === executionId;
-  const awaits = ({ call }: AnnouncedCall) => call.executionId === executionId;
-  if (announcement.calls.some(awaits)) tellNavigated(documentId, executionId, turn);
-  for (const { activationId } of announcement.activations.filter(isOfIt)) {
-    dismiss(documentId, activationId, turn);
-  }
-  for (const { activationId } of announcement.resumptions.filter(isOfIt)) {
-    withdraw(documentId, activationId, 'token-unknown', turn);
+  const { calls, activations, resumptions } = announcement;
+  if (calls.some(({ call }) => call.executionId === executionId))
+    tellNavigated(documentId, executionId, turn);
+  for (const part of [...activations, ...resumptions]) {
+    if (part.executionId === executionId) dropActivation(documentId, part.activationId, turn);
   }
 }

@@ -18,12 +18,10 @@ export function toolsOfGroup(state: State, groupId: GroupId): ToolOwner[] {
 
 /** The live document of another top-level window that goes by the same tab id, if there is one: one of the two is a copy. */
 export function rivalOf(state: State, newcomer: DocumentFacts): ConnectedDocument | undefined {
-  if (!newcomer.top) return undefined;
-  for (const document of state.documents.values()) {
-    if (document.top && document.tabId === newcomer.tabId && document.documentId !== newcomer.documentId)
-      return document;
-  }
-  return undefined;
+  return [...state.documents.values()].find(
+    ({ documentId, tabId, top }) =>
+      top && newcomer.top && tabId === newcomer.tabId && documentId !== newcomer.documentId,
+  );
 }
 
 /** A document that something pending waits for. */
@@ -43,7 +41,7 @@ export function documentsInQuestion(state: State): AwaitedDocument[] {
     awaited.set(documentId, { documentId, clientId: clientId ?? null });
   };
   for (const { callerDocumentId, callerClientId, settled, activations } of state.executions.values()) {
-    if (!settled?.delivered) add(callerDocumentId, callerClientId);
+    if (settled?.ending !== null) add(callerDocumentId, callerClientId);
     for (const activation of activations)
       if (isOpen(activation)) add(activation.documentId, activation.clientId);
   }
@@ -54,13 +52,7 @@ export function documentsInQuestion(state: State): AwaitedDocument[] {
 export function snapshotOf(state: State, groupId: GroupId, now: number): Snapshot {
   const documents = [...state.documents.values()]
     .filter((document) => document.groupId === groupId)
-    .map(({ documentId, tabId, url, top, tools }) => ({
-      documentId,
-      tabId,
-      url,
-      top,
-      tools: tools.map(({ name }) => name),
-    }));
+    .map(({ clientId: _, tools, ...facts }) => ({ ...facts, tools: tools.map(({ name }) => name) }));
   const executions = [...state.executions.values()]
     .filter((execution) => execution.call.groupId === groupId)
     .map(summaryOf);

@@ -66,8 +66,8 @@ export interface Activation {
   heardAt: number;
   /** Until when its document may begin it, once commanded. */
   refuseAfter: number;
-  /** The throw of a held activation: an ErrorRecord as JSON, and its reason. */
-  held: { error: Value; reason: Reason } | null;
+  /** How a held activation ends the execution, if it counts. */
+  held: Ending | null;
 }
 
 export type TokenState = 'outstanding' | 'redeemed' | 'expired' | 'void';
@@ -93,7 +93,6 @@ export interface Settlement {
   readonly at: number;
   /** Until when an outcome that nobody has collected is kept. */
   keepUntil: number;
-  delivered: boolean;
 }
 
 export interface Execution {
@@ -114,6 +113,19 @@ export interface Execution {
   /** The latest answer. */
   answer: Value | null;
   settled: Settlement | null;
+}
+
+/** The executions as they are once storage's newer records are taken in. */
+export function withRecords(
+  known: State['executions'],
+  records: readonly Execution[],
+): Map<ExecutionId, Execution> {
+  const executions = new Map(known);
+  for (const record of records) {
+    const { revision = -1 } = executions.get(record.id) ?? {};
+    if (revision < record.revision) executions.set(record.id, record);
+  }
+  return executions;
 }
 
 /** A copy that may be changed. Sealed boxes are shared: nobody changes those. */

@@ -6,15 +6,16 @@
  */
 import { failure, type Reason } from '../../shared/errors.ts';
 import type { ExecutionId } from '../../shared/ids.ts';
-import type { Grant, Reply } from '../../shared/protocol.ts';
+import type { Reply } from '../../shared/protocol.ts';
 import type { Effect, Event, Step, Turn } from './event.ts';
 import {
   advance,
   beginActivation,
   cancelExecution,
-  createActivation,
   createExecution,
+  dropActivation,
   endActivation,
+  failed,
   isDue,
   isForgotten,
   loseActivation,
@@ -32,8 +33,8 @@ type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
 
 /** What a step has so far. */
 interface Work extends Step, Turn {
+  /** With the documents as they are after this event. */
   readonly state: State;
-  /** The documents as they are after this event. */
   readonly documents: Map<string, ConnectedDocument>;
 }
 
@@ -50,8 +51,6 @@ export function concerned(state: State, event: Event): ExecutionId[] {
       return partaking(state, event.documentId);
     case 'outcomes-collected':
       return uncollected(state, event.tabId, event.documentId);
-    case 'token-requested':
-      return [event.grant.executionId];
     case 'outcomes-awaited':
       return event.executionIds;
     case 'time-passed':
@@ -73,15 +72,16 @@ function partaking(state: State, documentId: string): ExecutionId[] {
 /** The executions of the tab that `documentId` may have: without a caller, or its own already. */
 export function uncollected(state: State, tabId: string, documentId: string): ExecutionId[] {
   return [...state.executions.values()]
-    .filter((execution) => execution.call.callerTabId === tabId && !execution.settled?.delivered)
+    .filter((execution) => execution.call.callerTabId === tabId && execution.settled?.ending !== null)
     .filter(({ callerDocumentId }) => callerDocumentId === null || callerDocumentId === documentId)
     .map(({ id }) => id);
 }
 
 export function step(state: State, event: Event): Step {
+  const documents = new Map(state.documents);
   const work: Work = {
-    state,
-    documents: new Map(state.documents),
+    state: { ...state, documents },
+    documents,
     now: event.now,
     bounds: state.bounds,
     changes: [],
@@ -97,7 +97,7 @@ export function step(state: State, event: Event): Step {
       disconnect(work, event);
       break;
     case 'document-stayed':
-      each(work, concerned(state, event), (execution) => reportHeld(execution, event.documentId, work));
+      each(work, event, (execution) => reportHeld(execution, event.documentId, work));
       break;
     case 'tools-changed':
       changeTools(work, event);
@@ -106,7 +106,7 @@ export function step(state: State, event: Event): Step {
       request(work, event);
       break;
     case 'cancel-requested':
-      each(work, [event.executionId], (execution) => cancelExecution(execution, work));
+      each(work, event, (execution) => cancelExecution(execution, work));
       break;
     case 'token-requested':
       grant(work, event);
@@ -124,7 +124,7 @@ export function step(state: State, event: Event): Step {
       end(work, event);
       break;
     case 'outcome-delivered':
-      each(work, [event.executionId], (execution) => {
+      each(work, event, (execution) => {
         if (execution.callerDocumentId === event.documentId) markDelivered(execution, work);
       });
       break;
@@ -134,11 +134,8 @@ export function step(state: State, event: Event): Step {
     case 'outcomes-awaited':
       awaitOutcomes(work, event);
       break;
-    case 'records-loaded':
-      load(work, event);
-      break;
     case 'time-passed':
-      each(work, concerned(state, event), () => {});
+      each(work, event, () => {});
       break;
   }
   const effects = work.effects.filter((effect) => isReachable(effect, work.documents));
@@ -150,9 +147,9 @@ function isReachable(effect: Effect, documents: State['documents']): boolean {
   return effect.type === 'summon' || effect.type === 'announce-tools' || documents.has(effect.documentId);
 }
 
-/** Lets `change` work on a draft of each execution, draws the conclusions and records what became of it. */
-function each(work: Work, ids: ExecutionId[], change: (execution: Execution) => void): void {
-  for (const id of ids) {
+/** Lets `change` work on a draft of each concerned execution, draws the conclusions and records what became of it. */
+function each(work: Work, event: Event, change: (execution: Execution) => void): void {
+  for (const id of concerned(work.state, event)) {
     const execution = work.state.executions.get(id);
     if (execution !== undefined) finish(work, draftOf(execution), change);
   }
@@ -160,44 +157,34 @@ function each(work: Work, ids: ExecutionId[], change: (execution: Execution) => 
 
 function finish(work: Work, draft: Execution, change: (execution: Execution) => void): void {
   change(draft);
-  advance(draft, { ...work.state, documents: work.documents }, work);
+  advance(draft, work.state, work);
   draft.revision += 1;
   work.changes.push({ type: isForgotten(draft, work.now) ? 'remove' : 'put', execution: draft });
 }
 
 function eachActivation(
   work: Work,
-  { executionId, activationId }: { executionId: string; activationId: string },
+  event: EventOf<'activation-acknowledged' | 'activation-ended'>,
   change: (execution: Execution, activation: Execution['activations'][number]) => void,
 ): void {
-  each(work, [executionId], (execution) => {
-    const activation = execution.activations.find(({ id }) => id === activationId);
+  each(work, event, (execution) => {
+    const activation = execution.activations.find(({ id }) => id === event.activationId);
     if (activation !== undefined) change(execution, activation);
   });
-}
-
-/** Remembers what storage holds; what time has done to it meanwhile is the next event's. */
-function load(work: Work, { records }: EventOf<'records-loaded'>): void {
-  for (const record of records) {
-    const known = work.state.executions.get(record.id);
-    if (known === undefined || known.revision < record.revision)
-      work.changes.push({ type: 'load', execution: record });
-  }
 }
 
 function connect(work: Work, event: EventOf<'document-connected'>): void {
   const { facts, clientId, announcement } = event;
   const document: ConnectedDocument = { ...facts, clientId, tools: announcement.tools };
+  const before = work.documents.get(document.documentId);
   work.documents.set(document.documentId, document);
   work.changes.push({ type: 'connect', document });
-  const before = work.state.documents.get(document.documentId);
   if (document.tools.length > 0 || before?.tools.length) {
     work.effects.push({ type: 'announce-tools', groupId: document.groupId });
   }
-  const state = { ...work.state, documents: work.documents };
   for (const id of concerned(work.state, event)) {
     const known = work.state.executions.get(id);
-    const execution = known === undefined ? rebuild(id, announcement, state, work) : draftOf(known);
+    const execution = known === undefined ? rebuild(id, announcement, work.state, work) : draftOf(known);
     if (execution === undefined) forgotten(document.documentId, id, announcement, work);
     else
       finish(work, execution, () => {
@@ -224,7 +211,7 @@ function disconnect(work: Work, event: EventOf<'document-left' | 'document-lost'
   if (document && document.tools.length > 0) {
     work.effects.push({ type: 'announce-tools', groupId: document.groupId });
   }
-  each(work, concerned(work.state, event), (execution) => {
+  each(work, event, (execution) => {
     if (execution.callerDocumentId === documentId) loseCaller(execution, reason, work);
     for (const activation of execution.activations) {
       if (activation.documentId !== documentId) continue;
@@ -235,13 +222,11 @@ function disconnect(work: Work, event: EventOf<'document-left' | 'document-lost'
 }
 
 /** Calls that nobody else knew of: the next page may ask what became of them. */
-function keepLostCalls(work: Work, { documentId, lostCalls }: EventOf<'document-left'>): void {
+function keepLostCalls(work: Work, { lostCalls }: EventOf<'document-left'>): void {
   for (const call of lostCalls) {
     if (work.state.executions.has(call.executionId)) continue;
     // Its page has ended it, whatever it was to live on for.
-    const execution = createExecution({ ...call, keepalive: false }, undefined);
-    const activation = createActivation(execution.id, documentId, undefined, work.now);
-    execution.activations.push({ ...activation, state: 'running' });
+    const execution = createExecution({ ...call, keepalive: false }, work.documents, work.now, true);
     finish(work, execution, () => loseCaller(execution, 'navigated', work));
   }
 }
@@ -266,13 +251,11 @@ function request(work: Work, { documentId, call }: EventOf<'execution-requested'
     );
     return;
   }
-  const caller = work.documents.get(documentId);
   const target = work.documents.get(call.documentId);
-  const execution = createExecution(call, caller);
-  execution.activations.push(createActivation(execution.id, call.documentId, target, work.now));
+  const execution = createExecution(call, work.documents, work.now);
   finish(work, execution, () => {
     if (target !== undefined && target.groupId !== call.groupId) {
-      settle(execution, { type: 'failed', reason: 'tool-unavailable', started: false, detail: null }, work);
+      settle(execution, failed('tool-unavailable', false), work);
     }
     summonTarget(work, execution);
   });
@@ -286,14 +269,14 @@ function openCalls(state: State, documentId: string): number {
   return count;
 }
 
-function grant(work: Work, { documentId, grant }: EventOf<'token-requested'>): void {
-  const known = work.state.executions.get(grant.executionId);
-  const draft = known ? draftOf(known) : hearOf(work, documentId, grant);
+function grant(work: Work, event: EventOf<'token-requested'>): void {
+  const known = work.state.executions.get(event.executionId);
+  const draft = known ? draftOf(known) : hearOf(work, event);
   if (draft === undefined) {
     work.reply = refused('not-running');
     return;
   }
-  const error = grantToken(draft, grant, work.state.sizes, work.now);
+  const error = grantToken(draft, event, work.state.sizes, work.now);
   if (error !== null) work.reply = { ok: false, error };
   else finish(work, draft, () => {});
 }
@@ -302,14 +285,11 @@ function grant(work: Work, { documentId, grant }: EventOf<'token-requested'>): v
  * A call that stays in its tab is first heard of when it asks for a token. One of another tab's caller went through here: who
  * is not known any more is over, and its document has not read so yet.
  */
-function hearOf(work: Work, documentId: string, { call, activationId }: Grant): Execution | undefined {
+function hearOf(work: Work, { call, documentId }: EventOf<'token-requested'>): Execution | undefined {
   const caller = work.documents.get(call?.callerDocumentId ?? '');
   const document = work.documents.get(documentId);
   if (call === null || (caller !== undefined && caller.tabId !== document?.tabId)) return undefined;
-  const execution = createExecution(call, caller);
-  const activation = createActivation(activationId, documentId, document, work.now);
-  execution.activations.push({ ...activation, state: 'running' });
-  return execution;
+  return createExecution(call, work.documents, work.now);
 }
 
 function redeem(work: Work, event: EventOf<'token-presented'>): void {
@@ -329,7 +309,7 @@ function redeem(work: Work, event: EventOf<'token-presented'>): void {
       error === null &&
       draft.activations.some(({ id, state }) => id === activationId && state === 'lost')
     ) {
-      work.effects.push({ type: 'withdraw', documentId, activationId, error: failure('token-void', false) });
+      dropActivation(documentId, activationId, work);
     }
   });
 }
@@ -346,27 +326,28 @@ function end(work: Work, event: EventOf<'activation-ended'>): void {
 }
 
 function collect(work: Work, event: EventOf<'outcomes-collected'>): void {
-  const { documentId, tabId } = event;
+  const { documentId } = event;
   const document = work.documents.get(documentId);
   if (document === undefined) {
     work.reply = refused('inactive-document');
     return;
   }
-  const ids = uncollected(work.state, tabId, documentId);
-  each(work, ids, (execution) => {
+  each(work, event, (execution) => {
     execution.callerDocumentId = documentId;
     execution.callerClientId = document.clientId;
   });
-  work.reply = { ok: true, value: ids };
+  work.reply = { ok: true, value: concerned(work.state, event) };
 }
 
 /** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */
-function awaitOutcomes(work: Work, { documentId, executionIds }: EventOf<'outcomes-awaited'>): void {
+function awaitOutcomes(work: Work, event: EventOf<'outcomes-awaited'>): void {
+  const { documentId, executionIds } = event;
   const document = work.documents.get(documentId);
+  if (document === undefined) return;
   for (const id of executionIds) {
-    if (document === undefined || !work.state.executions.has(id)) tellNavigated(documentId, id, work);
-    else each(work, [id], (execution) => reclaim(execution, document, work));
+    if (!work.state.executions.has(id)) tellNavigated(documentId, id, work);
   }
+  each(work, event, (execution) => reclaim(execution, document, work));
 }
 
 function refused(reason: Reason, message?: string): Reply<unknown> {

@@ -8,7 +8,7 @@ const bench = useLab();
 
 const identity = (page: Page) =>
   page.evaluate(() => {
-    const { tab, group } = JSON.parse(sessionStorage.getItem('webmcp-relay') as string);
+    const { tabId: tab, groupId: group } = JSON.parse(sessionStorage.getItem('webmcp-relay') as string);
     return { tab, group } as { tab: string; group: string };
   });
 const names = (page: Page) => page.evaluate(() => lab.names());

@@ -41,7 +41,7 @@ function coordinatorFor(connection: () => Connection): Coordinator {
     },
     async watch() {
       return connection()
-        .peer.abort({ activationId: 'x' })
+        .peer.drop({ activationId: 'x' })
         .then(
           () => 'done',
           ({ name, message }) => `${name}: ${message}`,
@@ -71,6 +71,6 @@ export function serve({ data, ports: [port] }: HelloEvent): void {
     port,
     answer,
     data.url === 'coordinator' ? strictCoordinator() : coordinatorFor(() => connection),
-    { clientId: 'client', groupId: 'group', helloId: data.helloId },
+    { groupId: 'group', helloId: data.helloId },
   );
 }

@@ -28,7 +28,7 @@ const peer = {
     pings.count += 1;
     return pings.count;
   },
-  async abort() {
+  async drop() {
     throw new SyntaxError('of the page');
   },
 } as never as DocumentPeer;

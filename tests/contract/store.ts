@@ -4,7 +4,7 @@ import { freshSecret } from '../../shared/ids.ts';
 import { seal } from '../../shared/seal.ts';
 import type { Clock } from '../../sw/clock.ts';
 import type { Execution } from '../../sw/core/state.ts';
-import { createStore, DATABASE, StorageError, type Store } from '../../sw/store.ts';
+import { createStore, DATABASE, type Store, storageFailure } from '../../sw/store.ts';
 import { anActivation, anExecution, aToken } from '../core/records.ts';
 
 /** What only the place where the scenarios run can do. */
@@ -74,7 +74,7 @@ const ending = (promise: Promise<unknown>): Promise<string> =>
   Promise.race([
     promise.then(
       () => 'ok',
-      (error) => (error instanceof StorageError ? error.reason : `a foreign ${error}`),
+      (error) => storageFailure(error).reason,
     ),
     // The bound has passed long ago by the store's own clock.
     new Promise<string>((resolve) => setTimeout(resolve, 2_000, 'never told')),
@@ -200,18 +200,22 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
           call: { input: value },
           answer: value,
           outputs: [{ activationId: 'x', value }],
-          activations: [anActivation({ state: 'held', held: { error, reason: 'tool-failed' } })],
+          activations: [
+            anActivation({
+              state: 'held',
+              held: { type: 'failed', reason: 'tool-failed', started: true, detail: error },
+            }),
+          ],
           settled: {
             ending: { type: 'failed', reason: 'tool-failed', started: true, detail: error },
             as: 'tool-failed',
             at: 0,
             keepUntil: 0,
-            delivered: false,
           },
         }),
         anExecution({
           id: 'b',
-          settled: { ending: { type: 'result', value }, as: 'result', at: 0, keepUntil: 0, delivered: false },
+          settled: { ending: { type: 'result', value }, as: 'result', at: 0, keepUntil: 0 },
         }),
       );
       const database = await stubborn();

@@ -54,8 +54,6 @@ function running(executionId: string, facts: Partial<Announcement['activations']
 function told(effects: Effect[]): string[] {
   return effects.map((effect) => {
     if (effect.type === 'settle') return `${effect.executionId} ${inWords(effect.ending)}`;
-    if (effect.type === 'withdraw') return `${effect.type} ${effect.activationId} ${effect.error.reason}`;
-    if (effect.type === 'release') return `${effect.type} ${effect.activationIds}`;
     return 'activationId' in effect ? `${effect.type} ${effect.activationId}` : effect.type;
   });
 }
@@ -107,12 +105,10 @@ describe('an announcement that speaks of several', () => {
     });
     expect(told(effects)).toEqual([
       'one failed: navigated, started',
-      'withdraw waits token-unknown',
-      'abort two',
-      'release two',
-      'abort three',
-      'release three',
-      'withdraw waits too token-unknown',
+      'drop waits',
+      'drop two',
+      'drop three',
+      'drop waits too',
     ]);
     expect(executions.size).toBe(0);
   });
@@ -130,7 +126,7 @@ describe('an announcement that speaks of several', () => {
     ]);
   });
 
-  test('a resumption that still waits is left to wait; one that is over is withdrawn', () => {
+  test('a resumption that still waits is left to wait; one that is over is dropped', () => {
     const issuer = anActivation({ id: 'issuer', documentId: 'other', granted: true });
     const waiting = (id: string, state: 'waiting' | 'withdrawn') =>
       anActivation({ id, state, resumes: 'digest' });
@@ -145,7 +141,7 @@ describe('an announcement that speaks of several', () => {
       token: '',
     }));
     const { effects } = hello(aState([known]), aDocument('target'), { resumptions });
-    expect(told(effects)).toEqual(['withdraw over token-void', 'withdraw never heard of token-void']);
+    expect(told(effects)).toEqual(['drop over', 'drop never heard of']);
   });
 
   test('a resumption of one execution is none of another', () => {
@@ -155,11 +151,11 @@ describe('an announcement that speaks of several', () => {
       activations: [running('one'), running('two')],
       resumptions,
     });
-    expect(told(effects)).toEqual(['withdraw gone token-unknown']);
+    expect(told(effects)).toEqual(['drop gone']);
   });
 
-  test('an activation of what is settled is aborted and released, by its own document', () => {
-    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START, delivered: true } as const;
+  test('an activation of what is settled is dropped, by its own document', () => {
+    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START } as const;
     const known = anExecution({
       settled,
       tokens: [aToken({ state: 'void' })],
@@ -167,7 +163,7 @@ describe('an announcement that speaks of several', () => {
     });
     const activations = [running('execution', { activationId: 'activation' })];
     const { effects } = hello(aState([known]), aDocument('target'), { activations });
-    expect(told(effects)).toEqual(['abort activation', 'release activation']);
+    expect(told(effects)).toEqual(['drop activation']);
   });
 });
 
@@ -308,21 +304,16 @@ describe('what a refusal is for', () => {
 
   test('a token asked for by an activation that is not there', () => {
     const grant = aGrant({ activationId: 'nobody' });
-    const done = step(known, at({ type: 'token-requested', documentId: 'target', grant }));
+    const done = step(known, at({ type: 'token-requested', documentId: 'target', ...grant }));
     expect(answer(done.reply)).toBe('not-running');
   });
 
-  test('a cancelled resumption is told why', () => {
+  test('the document of a cancelled resumption is told to drop it', () => {
     const waiting = anActivation({ state: 'waiting', resumes: 'digest' });
     const issuer = anActivation({ id: 'issuer', documentId: 'other' });
     const tokens = [aToken({ issuer: 'issuer', state: 'redeemed', redeemedBy: 'activation' })];
     const state = aState([anExecution({ activations: [issuer, waiting], tokens })], documents);
     const { effects } = step(state, at({ type: 'cancel-requested', executionId: 'execution' }));
-    expect(effects).toContainEqual({
-      type: 'withdraw',
-      documentId: 'target',
-      activationId: 'activation',
-      error: expect.objectContaining({ reason: 'token-void', started: false }),
-    });
+    expect(effects).toContainEqual({ type: 'drop', documentId: 'target', activationId: 'activation' });
   });
 });

@@ -212,7 +212,7 @@ describe('getPendingExecutions()', () => {
     const next = world.opens({ tab: 'shop' });
     next.collects();
     expect(next.outcomeOf(id)).toBe('failed: token-expired, started');
-    expect(world.execution(id).settled?.delivered).toBe(true);
+    expect(world.execution(id).settled?.ending === null).toBe(true);
   });
 
   test('what was delivered is not pending', () => {
@@ -236,8 +236,8 @@ describe('getPendingExecutions()', () => {
       'executionId' in effect ? [effect.type, effect.executionId] : [],
     );
     expect(told).toEqual([
-      ['settle', id],
       ['settle', 'gone'],
+      ['settle', id],
     ]);
     expect(world.execution(id).callerDocumentId).toBe(first.documentId);
   });

@@ -164,7 +164,6 @@ describe('what time alone has given something to do', () => {
     as: 'result',
     at: START,
     keepUntil: START + 600_000,
-    delivered: false,
   } as const;
 
   /** It is due from that many milliseconds on, and not before; and then it is what a passing of time concerns. */
@@ -235,7 +234,7 @@ describe('what time alone has given something to do', () => {
       aToken({ state: 'redeemed', deadline: START + 5_000 }),
       aToken({ state: 'void', deadline: null, lifetime: 90_000 }),
     ];
-    const remains = { ...settled, ending: null, delivered: true };
+    const remains = { ...settled, ending: null };
     expectDueFrom(anExecution({ settled: remains, tokens }), 150_000);
     // Also where the outcome was given up, which was to be kept for longer.
     expectDueFrom(
@@ -246,10 +245,7 @@ describe('what time alone has given something to do', () => {
 
   test('what was aborted: a minute after it settled', () => {
     const activations = [anActivation({ state: 'lost' })];
-    expectDueFrom(
-      anExecution({ settled: { ...settled, ending: null, delivered: true }, activations }),
-      60_000,
-    );
+    expectDueFrom(anExecution({ settled: { ...settled, ending: null }, activations }), 60_000);
   });
 
   test('time that passes too early, or twice, changes nothing', () => {

@@ -33,7 +33,15 @@ const DOCUMENTS = [aDocument('caller'), aDocument('target'), aDocument('anchor')
 
 /** The activation under test resumes a token whose issuer still runs: nothing else moves it. */
 function withActivation(state: ActivationState, facts: Partial<Activation> = {}): Execution {
-  const held = state === 'held' ? { error: aValue('it broke'), reason: 'tool-failed' as const } : null;
+  const held =
+    state === 'held'
+      ? ({
+          type: 'failed',
+          reason: 'tool-failed',
+          started: true,
+          detail: aValue('it broke'),
+        } as const)
+      : null;
   return anExecution({
     activations: [
       anActivation({ id: 'anchor', documentId: 'anchor', granted: true }),
@@ -50,7 +58,6 @@ function inWords(effect: Effect): string {
   const { type } = effect;
   if (type === 'announce-tools') return type;
   if (type === 'summon' || type === 'settle') return `${type} ${effect.documentId}`;
-  if (type === 'release') return `${type} ${effect.documentId} ${effect.activationIds}`;
   return `${type} ${effect.documentId} ${effect.activationId}`;
 }
 
@@ -131,7 +138,7 @@ const EXPECTED: Record<
     happening: {
       type: 'token-requested',
       documentId: 'anchor',
-      grant: aGrant({ activationId: 'anchor', digest: 'another' }),
+      ...aGrant({ activationId: 'anchor', digest: 'another' }),
     },
     next: {},
   },
@@ -219,16 +226,21 @@ describe('what an end gives', () => {
     expect(outcome.activation?.heardAt).toBe(START);
   });
 
-  test('a throw, its document not leaving: fails, and aborts the others', () => {
+  test('a throw, its document not leaving: fails, and drops the others', () => {
     const outcome = outcomeOf('running', { ...end, end: threw('it broke') }, { granted: true });
     expect(outcome.settled).toBe('tool-failed');
-    expect(outcome.effects).toEqual(['abort anchor anchor', 'settle caller']);
+    expect(outcome.effects).toEqual(['drop anchor anchor', 'settle caller']);
     expect([outcome.own, outcome.redeemed]).toEqual(['void', 'redeemed']);
   });
 
   test('a held throw is kept until it is known what it means', () => {
     const outcome = outcomeOf('running', { ...end, end: threw('it broke', { leaving: true }) });
-    expect(outcome.activation?.held).toEqual({ error: aValue('it broke'), reason: 'tool-failed' });
+    expect(outcome.activation?.held).toEqual({
+      type: 'failed',
+      reason: 'tool-failed',
+      started: true,
+      detail: aValue('it broke'),
+    });
   });
 });
 
@@ -244,16 +256,14 @@ describe('a cancel', () => {
   test.each(STATES)('%s', (state) => {
     const outcome = outcomeOf(state, { type: 'cancel-requested', executionId: 'execution' });
     const runs = state === 'commanded' || state === 'running';
-    const waits = state === 'commanded' || state === 'waiting';
     expect(outcome.settled).toBe('aborted');
     expect(outcome.state).toBe(runs ? 'lost' : state === 'waiting' ? 'withdrawn' : state);
     expect(outcome.effects).toEqual([
-      'abort anchor anchor',
-      ...(runs ? ['abort target activation'] : []),
-      ...(waits ? ['withdraw target activation'] : []),
+      'drop anchor anchor',
+      ...(runs || state === 'waiting' ? ['drop target activation'] : []),
       'settle caller',
-      'release anchor anchor',
-      'release target activation',
+      'drop anchor anchor',
+      'drop target activation',
     ]);
     expect(outcome.own).toBe('void');
   });
@@ -329,7 +339,6 @@ describe('a token is presented', () => {
       as: 'aborted',
       at: START,
       keepUntil: START,
-      delivered: true,
     };
     const activations = [anActivation({ id: 'new', state: 'withdrawn', resumes: 'digest' })];
     const tokens = [aToken({ state: 'redeemed', redeemedBy: 'new' })];
@@ -362,7 +371,12 @@ describe('a token is presented', () => {
   test('a held throw of its issuer is discarded, one of another is not', () => {
     const tokens = [aToken({ issuer: 'holds' })];
     const holds = {
-      held: { error: aValue('it broke'), reason: 'tool-failed' as const },
+      held: {
+        type: 'failed',
+        reason: 'tool-failed',
+        started: true,
+        detail: aValue('it broke'),
+      } as const,
       state: 'held' as const,
     };
     const activations = [anActivation({ id: 'holds', ...holds }), anActivation({ id: 'another', ...holds })];
@@ -376,7 +390,7 @@ describe('a token is presented', () => {
 
 describe('a token is asked for', () => {
   const grant = aGrant({ tokenKey: boxOf('key of the token'), lifetime: 5_000 });
-  const asked = { type: 'token-requested', documentId: 'target', grant } as const;
+  const asked = { type: 'token-requested', documentId: 'target', ...grant } as const;
 
   test.each(STATES)('by an activation that is %s', (state) => {
     const known = aState([withActivation(state)], DOCUMENTS);
@@ -405,7 +419,7 @@ describe('a token is asked for', () => {
   });
 
   test('of a settled execution: not running', () => {
-    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START, delivered: true } as const;
+    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START } as const;
     const known = aState([anExecution({ settled, activations: [anActivation()] })], DOCUMENTS);
     expect(answer(step(known, at(asked)).reply)).toBe('not-running');
   });
@@ -416,19 +430,22 @@ describe('a token is asked for', () => {
       DOCUMENTS,
     );
     const call = aCall({ input: aValue('sealed'), tabKey: boxOf('tab') });
-    const { execution } = changedBy(known, at({ ...asked, grant: { ...grant, call } }));
+    const { execution } = changedBy(known, at({ ...asked, call }));
     expect(execution).toMatchObject({ stored: true, call });
   });
 
   test('a resumed activation brings no input and no key: what is stored stays', () => {
     const known = aState([anExecution({ activations: [anActivation()] })], DOCUMENTS);
-    const { execution } = changedBy(known, at({ ...asked, grant: { ...grant, call: null } }));
+    const { execution } = changedBy(known, at({ ...asked, call: null }));
     expect(execution.call).toEqual(aCall({ input: aValue('{"item":1}'), tabKey: boxOf('key') }));
   });
 
   test('for a call that the worker has never heard of: now it has', () => {
     const call = aCall({ toolName: 'book', input: aValue('{"seat":3}') });
-    const { done, execution } = changedBy(aState([], DOCUMENTS), at({ ...asked, grant: { ...grant, call } }));
+    const { done, execution } = changedBy(
+      aState([], DOCUMENTS),
+      at({ ...asked, activationId: 'execution', call }),
+    );
     expect(answer(done.reply)).toBe('ok');
     expect(execution).toMatchObject({
       id: 'execution',
@@ -438,7 +455,7 @@ describe('a token is asked for', () => {
       callerClientId: 'client of caller',
     });
     const activation = {
-      id: 'activation',
+      id: 'execution',
       documentId: 'target',
       tabId: 'tab',
       state: 'running',
@@ -456,7 +473,7 @@ describe('a token is asked for by a call that is not known', () => {
     const caller = aDocument('caller', { tabId: callerTabId });
     const known = aState([], [aDocument('target', { tabId: 'shop' }), ...(callerIsHere ? [caller] : [])]);
     const asked = { ...grant, call: aCall({ callerTabId }) };
-    return answer(step(known, at({ type: 'token-requested', documentId: 'target', grant: asked })).reply);
+    return answer(step(known, at({ type: 'token-requested', documentId: 'target', ...asked })).reply);
   };
 
   test('of a caller in its own tab: granted', () => expect(ask('shop', true)).toBe('ok'));
@@ -472,7 +489,7 @@ describe('limits', () => {
       aState([anExecution({ activations: [anActivation()], tokens: tokens.slice(0, count) })], DOCUMENTS);
     const ask = (count: number, digest: string) => {
       const grant = aGrant({ digest });
-      return step(known(count), at({ type: 'token-requested', documentId: 'target', grant }));
+      return step(known(count), at({ type: 'token-requested', documentId: 'target', ...grant }));
     };
     expect(answer(ask(15, 'the sixteenth').reply)).toBe('ok');
     tokens.push(aToken({ digest: '15' }));
@@ -490,7 +507,12 @@ describe('limits', () => {
       [open('caller', 1), open('caller', 2), open('another', 1)].concat(
         anExecution({
           id: 'over',
-          settled: { ending: null, as: 'result', at: START, keepUntil: START, delivered: false },
+          settled: {
+            ending: { type: 'result', value: aValue('done') },
+            as: 'result',
+            at: START,
+            keepUntil: START,
+          },
         }),
       ),
       DOCUMENTS,
@@ -543,6 +565,7 @@ describe('an execution is asked for', () => {
     const { done } = changedBy(known, at(asked({ documentId: 'stranger' })));
     const ending = { type: 'failed', reason: 'tool-unavailable', started: false, detail: null };
     expect(done.effects).toEqual([
+      { type: 'drop', documentId: 'stranger', activationId: 'execution' },
       { type: 'settle', documentId: 'caller', executionId: 'execution', ending },
     ]);
   });
@@ -582,7 +605,6 @@ describe('an outcome is delivered', () => {
     as: 'result',
     at: START,
     keepUntil: START + 600_000,
-    delivered: false,
   };
   const delivered = (documentId: string) =>
     ({ type: 'outcome-delivered', executionId: 'execution', documentId }) as const;
@@ -595,13 +617,13 @@ describe('an outcome is delivered', () => {
       tokens: [aToken({ state: 'redeemed' })],
     });
 
-  test('to its caller: it shrinks, and its documents are released', () => {
+  test('to its caller: it shrinks, and its documents drop what they kept', () => {
     const { done, execution } = changedBy(aState([known()], DOCUMENTS), at(delivered('caller')));
-    expect(execution.settled).toEqual({ ...settled, ending: null, delivered: true });
+    expect(execution.settled).toEqual({ ...settled, ending: null });
     expect(execution).toMatchObject({ answer: null, outputs: [] });
     expect(execution.call).toEqual(aCall({ input: {}, tabKey: null }));
     expect(execution.tokens).toEqual([aToken({ state: 'redeemed', key: null })]);
-    expect(done.effects.map(inWords)).toEqual(['release target activation']);
+    expect(done.effects.map(inWords)).toEqual(['drop target activation']);
   });
 
   test('to somebody else: it is still to be delivered', () => {
@@ -610,7 +632,7 @@ describe('an outcome is delivered', () => {
     expect(done.effects).toEqual([]);
   });
 
-  test('twice: released once', () => {
+  test('twice: dropped once', () => {
     const once = changedBy(aState([known()], DOCUMENTS), at(delivered('caller'))).execution;
     expect(changedBy(aState([once], DOCUMENTS), at(delivered('caller'))).done.effects).toEqual([]);
   });
@@ -719,7 +741,7 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'tools-changed', documentId: 'target', tools: [] }, []],
     [{ type: 'execution-requested', documentId: 'caller', call: aCall() }, []],
     [{ type: 'cancel-requested', executionId: 'other' }, ['other']],
-    [{ type: 'token-requested', documentId: 'target', grant: aGrant({ executionId: 'other' }) }, ['other']],
+    [{ type: 'token-requested', documentId: 'target', ...aGrant({ executionId: 'other' }) }, ['other']],
     [
       { type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'd', executionId: 'other' },
       ['other'],
@@ -734,7 +756,6 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'outcomes-collected', documentId: 'x', tabId: 'another tab' }, ['other']],
     [{ type: 'outcomes-collected', documentId: 'target', tabId: 'tab' }, ['as caller']],
     [{ type: 'outcomes-awaited', documentId: 'x', executionIds: ['other', 'gone'] }, ['other', 'gone']],
-    [{ type: 'records-loaded', records: [other] }, []],
     [{ type: 'time-passed' }, ['overdue']],
     [
       {

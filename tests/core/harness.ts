@@ -15,7 +15,7 @@ import type { ToolDefinition } from '../../shared/tool.ts';
 import type { Effect, Event, Happening, Step } from '../../sw/core/event.ts';
 import { ACKNOWLEDGEMENT_GRACE, isDue, REMAINS_KEPT } from '../../sw/core/execution.ts';
 import { documentsInQuestion } from '../../sw/core/registry.ts';
-import type { ConnectedDocument, Execution, State } from '../../sw/core/state.ts';
+import { type ConnectedDocument, type Execution, type State, withRecords } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';
 import { createDocument, type PretendDocument, type Surroundings } from './pretend-document.ts';
 import { deepFreeze, START } from './records.ts';
@@ -154,13 +154,12 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
     dies(): void {
       generation += 1;
       documents = new Map();
-      executions = new Map();
+      executions = withRecords(
+        new Map(),
+        [...storage.values()].map((record) => deepFreeze(structuredClone(record))),
+      );
       summoned.clear();
       for (const page of pages.values()) page.losesPort();
-      world.happens({
-        type: 'records-loaded',
-        records: [...storage.values()].map((record) => structuredClone(record)),
-      });
       world.happens({ type: 'time-passed' });
     },
     /** The worker dies, and every document that lives says hello to the next one. */
@@ -294,7 +293,7 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
 /** When time alone next changes an execution, by a clock that is not set: `semantics.md`, rules 5, 6, 12 and 13. */
 function dueAt({ settled, callerDocumentId, tokens, activations }: Execution): number {
   const never = Number.POSITIVE_INFINITY;
-  if (settled?.delivered) {
+  if (settled?.ending === null) {
     const deadlines = tokens.map(({ deadline, lifetime }) => deadline ?? settled.at + lifetime);
     return Math.max(settled.at, ...deadlines) + REMAINS_KEPT;
   }
@@ -333,7 +332,7 @@ function withoutText(execution: Execution): Execution {
     call.input,
     answer,
     ...outputs.map(({ value }) => value),
-    ...activations.map(({ held }) => held?.error),
+    ...activations.map(({ held }) => (held?.type === 'failed' ? held.detail : null)),
     ending?.type === 'result' ? ending.value : ending?.detail,
   ];
   for (const value of values) if (value) delete value.text;

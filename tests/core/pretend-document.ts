@@ -1,7 +1,7 @@
 /**
  * A pretend document: a page's half of the protocol, as far as the core can tell it from a real one.
  *
- * It remembers the activations it has seen and drops repeated commands (I2), retains ends until they are released, announces
+ * It remembers the activations it has seen and drops repeated commands (I2), retains ends until they are dropped, announces
  * all that it holds when it connects, and keeps what it was not answered to send it again. A call within its tab meets the
  * worker only once a token is asked for. It counts what the tests assert: how often each callback began, what each caller
  * was told.
@@ -38,7 +38,7 @@ interface Run {
   stored: boolean;
   /** Requests for a token that are not answered. */
   requests: number;
-  /** `ending`: it returned or threw, and its requests are not answered. `over`: aborted, released, or its page left. */
+  /** `ending`: it returned or threw, and its requests are not answered. `over`: dropped, or its page left. */
   state: 'running' | 'ending' | 'ended' | 'over';
   end: End | null;
   aborted: boolean;
@@ -199,7 +199,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       const grant: Grant = { activationId, executionId, call, key: 'key', digest, tokenKey, lifetime };
       run.requests += 1;
       run.caller?.asked();
-      post({ type: 'token-requested', documentId, grant }, (reply) => {
+      post({ type: 'token-requested', documentId, ...grant }, (reply) => {
         result.reply = reply;
         run.requests -= 1;
         if (reply.ok) {
@@ -225,11 +225,11 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       });
       return result;
     },
-    /** It is aborted: whatever it still gives, nobody wants. */
+    /** Whatever it still gives, nobody wants: it is aborted, its end is forgotten. */
     drops(activationId: string): void {
       const run = runs.get(activationId);
-      if (run === undefined || run.state === 'ended') return;
-      run.aborted = true;
+      if (run === undefined) return;
+      run.aborted ||= run.state === 'running' || run.state === 'ending';
       run.state = 'over';
     },
     /** Every command to activate is refused from now on. */
@@ -390,7 +390,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       return waiting?.known === 'sent' && waiting.outcome === null;
     }
     if (happening.type !== 'token-requested') return true;
-    return self.left || runs.get(happening.grant.activationId)?.state !== 'over';
+    return self.left || runs.get(happening.activationId)?.state !== 'over';
   }
 
   /** Back from the back/forward cache: only what is stored can still be answered. */
@@ -444,14 +444,13 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       case 'activate':
         activate(command);
         return;
-      case 'abort':
-        self.drops(command.activationId);
+      case 'drop': {
+        const { activationId } = command;
+        const waits = [redemptions.delete(activationId), resumptions.delete(activationId)].includes(true);
+        if (waits) withdrawn.push(activationId);
+        self.drops(activationId);
         return;
-      case 'withdraw':
-        withdrawn.push(command.activationId);
-        redemptions.delete(command.activationId);
-        resumptions.delete(command.activationId);
-        return;
+      }
       case 'settle':
         if (takesOutcome(command.executionId, inWords(command.ending))) {
           const { executionId } = command;
@@ -463,12 +462,6 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         waiting?.outputs.set(command.activationId, textOf(command.value));
         return;
       }
-      case 'release':
-        for (const id of command.activationIds) {
-          const run = runs.get(id);
-          if (run !== undefined) run.state = 'over';
-        }
-        return;
     }
   }
 

@@ -3,6 +3,7 @@
  * nothing begins twice (I3). Also a document that lost its connection, or was away, and says hello again.
  */
 import { describe, expect, test } from 'vitest';
+import { withRecords } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';
 import { createWorld } from './harness.ts';
 import {
@@ -310,15 +311,15 @@ describe('what is stored', () => {
   test('a newer record replaces what is known, an older one does not', () => {
     const known = anExecution({ revision: 5 });
     const load = (revision: number) => {
-      const records = [anExecution({ revision, call: { toolName: `revision ${revision}` } })];
-      return step(aState([known]), at({ type: 'records-loaded', records })).changes;
+      const record = anExecution({ revision, call: { toolName: `revision ${revision}` } });
+      return [...withRecords(aState([known]).executions, [record]).values()];
     };
-    expect(load(6)).toMatchObject([{ type: 'load', execution: { call: { toolName: 'revision 6' } } }]);
-    expect(load(5)).toEqual([]);
-    expect(load(4)).toEqual([]);
-    const unknown = [anExecution({ id: 'another', revision: 0 })];
-    const loaded = step(aState([known]), at({ type: 'records-loaded', records: unknown }));
-    expect(loaded).toMatchObject({ changes: [{ type: 'load', execution: { id: 'another' } }], effects: [] });
+    expect(load(6)).toMatchObject([{ call: { toolName: 'revision 6' } }]);
+    expect(load(5)).toEqual([known]);
+    expect(load(4)).toEqual([known]);
+    const unknown = anExecution({ id: 'another', revision: 0 });
+    const loaded = withRecords(aState([known]).executions, [unknown]);
+    expect([...loaded.values()]).toEqual([known, unknown]);
   });
 });
 
@@ -354,7 +355,7 @@ describe('what nobody knows any more', () => {
     next.connects();
     expect(next.withdrawn).toEqual([activationId]);
     const [effect] = world.effects;
-    expect(effect).toMatchObject({ type: 'withdraw', error: { reason: 'token-unknown', started: false } });
+    expect(effect).toMatchObject({ type: 'drop', documentId: next.documentId, activationId });
   });
 
   test('the end of an activation is no longer needed', () => {
@@ -393,10 +394,10 @@ describe('a document that says hello again to the same worker', () => {
     page.throws(id);
     const waiting = caller.awaited.get(id);
     if (waiting) waiting.outcome = 'had it';
-    expect(world.execution(id).settled?.delivered).toBe(false);
+    expect(world.execution(id).settled?.ending).not.toBeNull();
     caller.connects();
     caller.thaws();
-    expect(world.execution(id).settled?.delivered).toBe(true);
+    expect(world.execution(id).settled?.ending).toBeNull();
     expect(waiting?.outcome).toBe('had it');
   });
 
@@ -407,7 +408,7 @@ describe('a document that says hello again to the same worker', () => {
     caller.awaited.delete(id);
     caller.connects();
     caller.thaws();
-    expect(world.execution(id).settled?.delivered).toBe(false);
+    expect(world.execution(id).settled?.ending).not.toBeNull();
     caller.leaves();
     expect(world.execution(id)).toMatchObject({ callerDocumentId: null, callerClientId: null });
   });

@@ -69,7 +69,8 @@ describe('the rival of a newcomer', () => {
 describe('the documents in question: those that are connected, and those that something pending waits for', () => {
   const awaited = (...args: Parameters<typeof aState>) =>
     documentsInQuestion(aState(...args)).map(({ documentId, clientId }) => ({ documentId, clientId }));
-  const settled = { ending: null, as: 'result', at: START, keepUntil: START, delivered: false } as const;
+  const ending = { type: 'result', value: aValue('done') } as const;
+  const settled = { ending, as: 'result', at: START, keepUntil: START } as const;
 
   test.each([
     ['waiting', true],
@@ -92,7 +93,7 @@ describe('the documents in question: those that are connected, and those that so
     const caller = [{ documentId: 'caller', clientId: 'client of caller' }];
     expect(awaited([anExecution()])).toEqual(caller);
     expect(awaited([anExecution({ settled })])).toEqual(caller);
-    expect(awaited([anExecution({ settled: { ...settled, delivered: true } })])).toEqual([]);
+    expect(awaited([anExecution({ settled: { ...settled, ending: null } })])).toEqual([]);
     expect(awaited([anExecution({ callerDocumentId: null })])).toEqual([]);
   });
 
@@ -146,10 +147,14 @@ describe('a snapshot', () => {
     call: { input: aValue('card 4111') },
     answer: aValue('receipt 77'),
     outputs: [{ activationId: 'activation', value: aValue('address') }],
-    activations: [anActivation({ held: { error: aValue('secret'), reason: 'tool-failed' } })],
+    activations: [
+      anActivation({
+        held: { type: 'failed', reason: 'tool-failed', started: true, detail: aValue('secret') },
+      }),
+    ],
     tokens: [aToken({ deadline: START + 5 })],
   });
-  const settled = { ending: null, as: 'tool-failed', at: START, keepUntil: START, delivered: true } as const;
+  const settled = { ending: null, as: 'tool-failed', at: START, keepUntil: START } as const;
   const documents = [
     aDocument('shop', { tools: [tool('checkout')], top: false }),
     aDocument('other', { groupId: 'x' }),
@@ -168,6 +173,7 @@ describe('a snapshot', () => {
         {
           documentId: 'shop',
           tabId: 'tab',
+          groupId: 'group',
           url: 'https://shop.example/shop',
           top: false,
           tools: ['checkout'],

@@ -19,7 +19,7 @@ function theStory(caller: string, target: string): Happening[] {
   return [
     { type: 'execution-requested', documentId: caller, call },
     { type: 'activation-acknowledged', ...ids, refused: null },
-    { type: 'token-requested', documentId: target, grant },
+    { type: 'token-requested', documentId: target, ...grant },
     { ...presented, ...resumed },
     { type: 'activation-ended', ...ids, end: returned('on our way') },
     { type: 'activation-acknowledged', ...resumed, refused: null },
@@ -59,7 +59,7 @@ describe('each event of a story, told twice', () => {
     world.passes(0);
     expect(world.happens(event)).toEqual(reply);
     expect([...world.state.executions.values()].map(essence)).toEqual(once);
-    expect(world.effects.filter(({ type }) => type === 'activate' || type === 'abort')).toEqual([]);
+    expect(world.effects.filter(({ type }) => type === 'activate' || type === 'drop')).toEqual([]);
   });
 
   test('the story ends as it would have', () => {

@@ -77,7 +77,7 @@ describe('rule 1: a token is granted to a running activation only', () => {
     digest: string,
   ) {
     const grant = aGrant({ activationId: executionId, executionId, digest, lifetime: 1 });
-    return world.happens({ type: 'token-requested', documentId, grant });
+    return world.happens({ type: 'token-requested', documentId, ...grant });
   }
 });
 
@@ -93,7 +93,7 @@ describe('rule 2: a repeated request is the same request', () => {
     const { world, page, id, digest } = aGrantedCall();
     page.returns(id);
     const grant = aGrant({ activationId: id, executionId: id, digest, lifetime: 1 });
-    const reply = world.happens({ type: 'token-requested', documentId: page.documentId, grant });
+    const reply = world.happens({ type: 'token-requested', documentId: page.documentId, ...grant });
     expect(reply?.ok).toBe(true);
     expect(world.token(digest).lifetime).toBe(60_000);
   });
@@ -385,7 +385,7 @@ describe('rule 8: cancelling', () => {
     page.freezes();
     const id = caller.calls(page);
     caller.cancels(id);
-    expect(page.inbox.map(({ type }) => type)).toEqual(['activate', 'abort', 'release']);
+    expect(page.inbox.map(({ type }) => type)).toEqual(['activate', 'drop', 'drop']);
   });
 
   test('voids every token, for good', () => {
@@ -416,7 +416,7 @@ describe('rule 8: cancelling', () => {
     next.freezes();
     next.redeems(digest, id);
     caller.cancels(id);
-    expect(next.inbox.map(({ type }) => type)).toEqual(['activate', 'abort', 'withdraw', 'release']);
+    expect(next.inbox.map(({ type }) => type)).toEqual(['activate', 'drop', 'drop']);
     expect(world.stateOf(id)).toBe('aborted');
   });
 
@@ -434,7 +434,7 @@ describe('rule 8: cancelling', () => {
     caller.freezes();
     page.throws(id);
     caller.cancels(id);
-    expect(world.execution(id).settled).toMatchObject({ as: 'tool-failed', delivered: true });
+    expect(world.execution(id).settled).toMatchObject({ as: 'tool-failed' });
   });
 
   test('of something unknown is no error', () => {
@@ -752,7 +752,7 @@ describe('rule 13: what is left of a settled execution', () => {
     next.throws(activationId);
     caller.leaves();
     world.passes(600_000);
-    expect(world.execution(id).settled).toMatchObject({ delivered: true, ending: null });
+    expect(world.execution(id).settled).toMatchObject({ ending: null });
     expect(world.execution(id).outputs).toEqual([]);
     expect(answer(next.redeems(digest, id).reply)).toBe('token-redeemed');
   });
@@ -769,7 +769,7 @@ describe('rule 13: what is left of a settled execution', () => {
     const { call, outputs, answer: last, settled, tokens, activations } = world.execution(id);
     const { input, tabKey } = call;
     expect({ input, tabKey, outputs, last }).toEqual({ input: {}, tabKey: null, outputs: [], last: null });
-    expect(settled).toMatchObject({ ending: null, as: 'tool-failed', delivered: true });
+    expect(settled).toMatchObject({ ending: null, as: 'tool-failed' });
     expect(tokens.map(({ key }) => key)).toEqual([null]);
     expect(activations.map(({ held }) => held)).toEqual([null]);
   });
