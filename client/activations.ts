@@ -98,7 +98,9 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
       end = endOf(resultText(value, surroundings.sizes.value), departures);
     } catch (thrown) {
       console.warn(`webmcp-relay: the tool ${activation.call.toolName} threw`, thrown);
-      end = threw({ ...failure('tool-failed', true), cause: causeOf(thrown) }, departures);
+      const cause = causeOf(thrown);
+      const message = `${activation.call.toolName} threw ${cause.name}: ${cause.message}`;
+      end = threw({ ...failure('tool-failed', true, message), cause }, departures);
     }
     // Whether it gave an answer or an output is known once its requests are answered.
     while (activation.requests.size > 0) await Promise.allSettled(activation.requests);
@@ -158,13 +160,16 @@ export function createActivations(surroundings: ActivationSurroundings): Activat
     const grant = { activationId: id, executionId, call: stored ? null : call, key, lifetime };
     const request = surroundings.requestToken(grant);
     activation.requests.add(request);
-    const reply = await request;
-    if (reply.ok) {
-      activation.stored = true;
-      caller?.stored();
+    try {
+      const reply = await request;
+      if (reply.ok) {
+        activation.stored = true;
+        caller?.stored();
+      }
+      return reply;
+    } finally {
+      activation.requests.delete(request);
     }
-    activation.requests.delete(request);
-    return reply;
   }
 
   function drop(id: ActivationId, reason: unknown): void {

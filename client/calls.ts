@@ -9,7 +9,7 @@ import type { ExecutionId } from '../shared/ids.ts';
 import type { AnnouncedCall, Call, Ending, KeyedCall, Output, PendingExecution } from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
 import { type RelayError, relayError } from './errors.ts';
-import { remember } from './task.ts';
+import { guarded, remember } from './task.ts';
 import type { LocalCaller, Neighbour } from './window-tree.ts';
 
 export type OutputListener = ((text: string | null) => void) | null | undefined;
@@ -116,8 +116,12 @@ export function createCalls(surroundings: CallSurroundings): Calls {
 
   function viaWorker(waiting: CallHere): void {
     waiting.known = 'sent';
-    void surroundings.send('execute', { call: waiting.call, key: waiting.key }).then((reply) => {
-      if (!reply.ok && here.has(waiting.call.executionId)) waiting.settle(failed(reply.error));
+    const { call, key } = waiting;
+    void surroundings.send('execute', { call, key }).then((reply) => {
+      const isOpen = here.has(call.executionId);
+      if (!reply.ok && isOpen) waiting.settle(failed(reply.error));
+      // Cancelled before it had arrived: whichever came first there, it is cancelled.
+      if (reply.ok && !isOpen) void surroundings.send('cancel', { executionId: call.executionId });
     });
   }
 
@@ -204,7 +208,7 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     const waiting = here.get(executionId);
     if (waiting === undefined || waiting.outputs.has(activationId)) return;
     waiting.outputs.add(activationId);
-    waiting.onoutput?.(value.text ?? null);
+    if (waiting.onoutput) guarded(waiting.onoutput, value.text ?? null);
   }
 
   function leave(): Call[] {

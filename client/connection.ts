@@ -23,10 +23,11 @@ import {
 import type { RelayError } from './errors.ts';
 import { type Answer, type Link, sayHello } from './link.ts';
 import { addressOf, findRegistration, type RegistrationOptions } from './registration.ts';
-import { within } from './task.ts';
 
 /** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
 const HELLO_BOUND = 1_500;
+/** Where Web Locks are missing, a worker that is needed is asked this often whether it lives. */
+const ASKING_INTERVAL = 20_000;
 /** After a failure the next attempt comes by itself, each time twice as late. */
 const FIRST_RETRY = 5_000;
 const LAST_RETRY = 300_000;
@@ -53,6 +54,8 @@ type Argument<M extends Method> = Parameters<Coordinator[M]>[0];
 interface Unacknowledged {
   method: Method;
   argument: unknown;
+  /** Was it ever on its way to a worker? */
+  sent: boolean;
   answer(reply: Reply<never>): void;
 }
 
@@ -120,12 +123,15 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   async function hello(to: ServiceWorkerRegistration, signal: AbortSignal): Promise<Answer> {
     while (!signal.aborted && to.active !== null) {
       const once = new AbortController();
-      signal.addEventListener('abort', () => once.abort());
+      const giveUp = (): void => once.abort();
+      signal.addEventListener('abort', giveUp);
+      const timer = setTimeout(giveUp, HELLO_BOUND);
       const message = owner.hello();
       ({ helloId } = message);
-      const answer = await within(HELLO_BOUND, sayHello(to.active, message, owner.peer, once.signal));
+      const answer = await sayHello(to.active, message, owner.peer, once.signal);
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
       if (answer !== undefined) return answer;
-      once.abort();
     }
     registration = undefined;
     throw whyUnanswered(to);
@@ -133,11 +139,15 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
 
   function whyUnanswered({ active, scope }: ServiceWorkerRegistration): ErrorRecord {
     const { href } = addressOf(options);
-    if (options.register === false || active === null || active.scriptURL === href) {
-      return failure('worker-unavailable', false);
+    if (active === null || (options.register !== false && active.scriptURL === href)) {
+      return failure('worker-unavailable', false, `The worker of ${scope} does not answer.`);
     }
-    const message = `${active.scriptURL} serves ${scope} without the relay; ${href} was not registered over it.`;
-    return failure('worker-conflict', false, message);
+    const what = options.register === false ? 'include it there' : `${href} was not registered over it`;
+    return failure(
+      'worker-conflict',
+      false,
+      `${active.scriptURL} serves ${scope} without the relay: ${what}.`,
+    );
   }
 
   function welcomed(next: Link): void {
@@ -153,9 +163,16 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     settleReady();
   }
 
-  function perform({ method, argument, answer }: Unacknowledged, { coordinator }: Link): void {
+  /** The failure of a command: a call may have begun if it was ever on its way. */
+  function failed({ method, sent }: Pick<Unacknowledged, 'method' | 'sent'>, why: ErrorRecord): Reply<never> {
+    return { ok: false, error: { ...why, started: sent && method === 'execute' } };
+  }
+
+  function perform(entry: Unacknowledged, { coordinator }: Link): void {
+    const { method, argument, answer } = entry;
+    entry.sent = true;
     (coordinator[method](argument as never) as Promise<Reply<never>>).then(answer, (thrown) =>
-      answer({ ok: false, error: failure('version-mismatch', method === 'execute', String(thrown)) }),
+      answer(failed(entry, failure('version-mismatch', false, String(thrown)))),
     );
   }
 
@@ -164,9 +181,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     state = 'alone';
     settleReady();
     console.warn(`webmcp-relay: working without the worker (${why.reason}). ${why.message}`);
-    for (const { method, answer } of [...outbox]) {
-      if (!PATIENT.includes(method)) answer({ ok: false, error: why });
-    }
+    for (const entry of [...outbox]) if (!PATIENT.includes(entry.method)) entry.answer(failed(entry, why));
     // Any other reason does not pass by waiting.
     if (why.reason !== 'worker-unavailable') return;
     setTimeout(() => state === 'alone' && connect(), retryDelay);
@@ -180,10 +195,16 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   function watchGeneration({ generation }: Link): () => void {
     const withdrawal = new AbortController();
     const { signal } = withdrawal;
+    // Without locks, a small question now and then; unanswered, it is a reason for another hello.
+    const ask = (): void => void (owner.isPending() && send('awaitOutcomes', { executionIds: [] }));
+    const timer = navigator.locks === undefined ? setInterval(ask, ASKING_INTERVAL) : undefined;
     navigator.locks
       ?.request(lockName(generation), { mode: 'shared', signal }, () => died(generation))
       .catch(() => {});
-    return () => withdrawal.abort();
+    return () => {
+      clearInterval(timer);
+      withdrawal.abort();
+    };
   }
 
   function listenForSummons(): void {
@@ -235,9 +256,9 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     return new Promise((resolve) => {
       const answering = bounds.storage + bounds.acknowledging;
       const doubt = setTimeout(renew, answering);
-      const late: Reply<never> = { ok: false, error: failure('worker-unavailable', method === 'execute') };
-      const timer = patient ? undefined : setTimeout(answer, bounds.connecting + answering, late);
-      const entry = { method, argument, answer };
+      const late = (): void => answer(failed(entry, failure('worker-unavailable', false)));
+      const timer = patient ? undefined : setTimeout(late, bounds.connecting + answering);
+      const entry: Unacknowledged = { method, argument, sent: false, answer };
       function answer(reply: Reply<never>): void {
         clearTimeout(doubt);
         clearTimeout(timer);
@@ -255,14 +276,13 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
       .filter(({ method }) => LAST_COMMANDS.includes(method as never))
       .map(({ method, argument }) => ({ method, argument }) as LastCommand);
     const goodbye: Goodbye = { type: GOODBYE, documentId, helloId, lostCalls, commands };
-    if (link !== undefined || missed || commands.length > 0) registration?.active?.postMessage(goodbye);
+    const isKnown = link !== undefined || state === 'connecting';
+    if (isKnown || missed || commands.length > 0) registration?.active?.postMessage(goodbye);
     attempt?.abort();
     attempt = undefined;
     drop();
     state = 'idle';
-    for (const { method, answer } of [...outbox]) {
-      answer({ ok: false, error: failure('navigated', method === 'execute') });
-    }
+    for (const entry of [...outbox]) entry.answer(failed(entry, failure('navigated', false)));
   }
 
   listenForSummons();

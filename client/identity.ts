@@ -24,7 +24,7 @@ type TabRecord = Omit<Identity, 'documentId'>;
 export interface IdentityKeeper {
   readonly current: Identity;
   /** The worker found that this tab is a copy of a live one. */
-  adoptTabId(tabId: TabId): void;
+  adopt(tabId: TabId, tabSecret: string): void;
 }
 
 /** `prerendering`: sessionStorage is a copy that will be thrown away; the ids are those of a stranger until `activated`. */
@@ -44,9 +44,8 @@ export function createIdentity(prerendering: boolean, activated: Promise<void>):
     get current() {
       return { documentId, ...record };
     },
-    adoptTabId(tabId) {
-      if (tabId === record.tabId) return;
-      record = { ...record, tabId, tabSecret: freshSecret() };
+    adopt(tabId, tabSecret) {
+      record = { ...record, tabId, tabSecret };
       writeRecord(record);
     },
   };

@@ -17,7 +17,7 @@ export interface Link {
 export type Answer = { link: Link } | { refused: ErrorRecord };
 
 /**
- * One hello to `worker`. Never rejects; does not settle if the worker never answers, or once `signal` aborts: the port is
+ * One hello to `worker`. Never rejects; resolves with `undefined` once `signal` aborts before there is an answer: the port is
  * closed then.
  */
 export function sayHello(
@@ -25,16 +25,20 @@ export function sayHello(
   hello: Hello,
   peer: DocumentPeer,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<Answer | undefined> {
   const { port1: port, port2 } = new MessageChannel();
   const close = (): void => port.close();
-  signal.addEventListener('abort', close);
   return new Promise((resolve) => {
+    const giveUp = (): void => {
+      close();
+      resolve(undefined);
+    };
+    signal.addEventListener('abort', giveUp);
     port.onmessage = ({ data }: MessageEvent<HelloAnswer | null>) => {
       if (data?.type === 'refused') resolve({ refused: data.error });
       if (data?.type !== 'welcome') return;
       port.onmessage = null;
-      signal.removeEventListener('abort', close);
+      signal.removeEventListener('abort', giveUp);
       expose(peer, port);
       // The proxy stays referenced by the link: a collected one would drop its calls.
       const coordinator = wrap<Coordinator>(port) as unknown as Coordinator;

@@ -12,6 +12,7 @@ import {
   type Activate,
   type Call,
   type DocumentPeer,
+  type EndReport,
   type Grant,
   HELLO,
   type Hello,
@@ -30,7 +31,8 @@ import { createIdentity, type Identity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { watchLifetime } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
-import { nextTask } from './task.ts';
+import { guarded, nextTask } from './task.ts';
+import { withoutToken } from './token.ts';
 import { createTools, type ModelContextTool } from './tools.ts';
 import { tooLarge } from './values.ts';
 import { type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
@@ -93,11 +95,21 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   const tools = createTools(sizes);
   const watchers = new Set<(snapshot: Snapshot) => void>();
   let announcedChange: Promise<void> | undefined;
+  /** It has listed its group, and wants to know of changes. */
+  let listens = false;
+  /** An end was reported that counts only if the document stays. */
+  let mayStay = false;
 
-  const send: Connection['send'] = (method, argument) => connection.send(method, argument);
+  const send: Connection['send'] = (method, argument) => {
+    if (method === 'reportEnd') mayStay ||= 'leaving' in (argument as EndReport).end;
+    return connection.send(method, argument);
+  };
 
   const lifetime = watchLifetime({
-    stayed: () => void send('reportStay', {}),
+    stayed() {
+      if (mayStay) void send('reportStay', {});
+      mayStay = false;
+    },
     left: leave,
     returned() {
       calls.returned();
@@ -136,7 +148,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     deliverOutput: (output) => calls.deliverOutput(output),
     toolsChanged: () => fire('toolchange', ''),
     observe(snapshot) {
-      for (const watcher of watchers) watcher(snapshot);
+      for (const watcher of watchers) guarded(watcher, snapshot);
     },
     ping: () => true,
   };
@@ -168,16 +180,21 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     fireToolChange: () => fire('toolchange', ''),
     activate: activateForNeighbour,
     abort: activations.drop,
-    adoptTabId: identity.adoptTabId,
+    adopt(tabId, tabSecret) {
+      identity.adopt(tabId, tabSecret);
+      if (window.top !== window) connection.renew();
+    },
   };
 
   function isPending(): boolean {
     return calls.isPending() || activations.isPending() || resumptions.isPending() || watchers.size > 0;
   }
 
+  /** The worker gives a copied tab an id of its own; the frames of the tab follow. */
   function adoptTabId(tabId: string): void {
-    if (tabId === identity.current.tabId) return;
-    for (const { adoptTabId } of neighbours()) adoptTabId(tabId);
+    if (window.top !== window || tabId === identity.current.tabId) return;
+    const tabSecret = freshSecret();
+    for (const { adopt } of neighbours()) adopt(tabId, tabSecret);
   }
 
   function hello(): Hello {
@@ -188,7 +205,8 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       helloId: freshId(),
       ...facts,
       top: window.top === window,
-      url: location.href,
+      url: withoutToken(location.href),
+      listens,
       announcement: {
         tools: tools.list(),
         calls: calls.announced(),
@@ -278,12 +296,14 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       };
       return { unregister, changed: toolsChanged() };
     },
-    async execute({ neighbour: within, ...tool }, input, { keepalive, ...callOptions }) {
+    async execute({ neighbour, ...tool }, input, { keepalive, ...callOptions }) {
+      // What may outlive its caller is in the worker's care from the start.
+      const here = keepalive && connection.status().error === null ? null : neighbour;
       if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', input, sizes.value));
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
       const { documentId, tabId, groupId, tabSecret } = identity.current;
-      const tabKey = keepalive && within === null ? await seal(key, tabSecret) : null;
+      const tabKey = keepalive && here === null ? await seal(key, tabSecret) : null;
       const call: Call = {
         executionId: freshId(),
         callerDocumentId: documentId,
@@ -294,10 +314,12 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
         input: { text: input },
         tabKey,
       };
-      return calls.execute({ call, key }, within, callOptions);
+      callOptions.signal?.throwIfAborted();
+      return calls.execute({ call, key }, here, callOptions);
     },
     resumeTool: resumptions.resume,
     async listGroup() {
+      listens = true;
       return unwrap(await send('listTools', {}));
     },
     async getPendingExecutions() {

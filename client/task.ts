@@ -28,3 +28,12 @@ export function remember(ids: Set<string>, id: string): void {
   ids.add(id);
   if (ids.size > REMEMBERED) ids.delete(ids.values().next().value as string);
 }
+
+/** Calls what a page gave us; what it throws is the page's to see, and stops nothing of ours. */
+export function guarded<T>(callback: (value: T) => void, value: T): void {
+  try {
+    callback(value);
+  } catch (thrown) {
+    reportError(thrown);
+  }
+}

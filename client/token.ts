@@ -20,6 +20,13 @@ export function withToken(url: string | URL, token: string): string {
   return address.href;
 }
 
+/** The address as others may see it. */
+export function withoutToken(url: string): string {
+  const address = new URL(url);
+  address.searchParams.delete(TOKEN_NAME);
+  return address.href;
+}
+
 /**
  * The token that this page was handed, or `null`: from its address, else from sessionStorage, where it is removed.
  * `strip` (on unless `false`) removes it from the address too, so that neither a reload nor a shared link carries it.

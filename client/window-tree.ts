@@ -21,7 +21,8 @@ export interface Neighbour {
   /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
   activate(command: KeyedCall, caller: LocalCaller): ErrorRecord | null;
   abort(activationId: string, reason: unknown): void;
-  adoptTabId(tabId: string): void;
+  /** The tab turned out to be a copy: this is what it goes by now. */
+  adopt(tabId: string, tabSecret: string): void;
 }
 
 /** Whom a call within the tab reports to. */

@@ -49,6 +49,8 @@ export interface Hello extends DocumentFacts {
   versions: readonly number[];
   /** Of this one hello: a goodbye names the one that it ends. */
   helloId: string;
+  /** Is it to be told when tools of its group change? */
+  listens: boolean;
   announcement: Announcement;
 }
 

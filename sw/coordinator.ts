@@ -48,7 +48,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
     if (execution === undefined) return [];
     const { call, outputs } = execution;
     await keyring.openWithTab(execution, tabSecret).catch(() => {});
-    await keyring.openAll(executionId, [call, outputs]);
+    await keyring.openAll(executionId, [call, outputs]).catch(() => {});
     return [{ key: keyring.keyOf(executionId), ...plainOf({ call, outputs }) }];
   }
 
@@ -63,16 +63,20 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
       return dispatch({ type: 'token-requested', documentId, ...grant, lifetime });
     },
-    redeem: ({ activationId, token }) =>
-      dispatch(
-        keyring.offer(token).then((digest) => ({
+    async redeem({ activationId, token }) {
+      const offered = keyring.offer(token);
+      const reply = await dispatch<{ executionId: ExecutionId }>(
+        offered.then((digest) => ({
           type: 'token-presented',
           documentId,
           activationId,
           digest,
           executionId: null,
         })),
-      ),
+      );
+      if (!reply.ok) keyring.withdrawOffer(await offered);
+      return reply;
+    },
     reportEnd(report) {
       keyring.learn(report.executionId, report.key);
       return dispatch({ type: 'activation-ended', ...report });

@@ -23,7 +23,7 @@ export interface Connection {
   /** Of the hello that it began with. */
   readonly helloId: string;
   /** It listed its group, and so is told when the group's tools change. */
-  listens?: boolean;
+  listens: boolean;
   watches?: boolean;
   close(): void;
 }
@@ -58,7 +58,10 @@ export function createDocuments(
 
   /** Leaves out what has crashed, closed or gone into the back/forward cache. */
   function liveClients(): Promise<readonly Client[]> {
-    return clients.matchAll({ type: 'window', includeUncontrolled: true });
+    const asked = clients.matchAll({ type: 'window', includeUncontrolled: true });
+    return within(clock, ROUND_BOUND, asked, () => {
+      throw new Error('The browser does not say which documents there are.');
+    });
   }
 
   async function summonAll(): Promise<void> {
@@ -103,11 +106,14 @@ export function createDocuments(
     disconnect(documentId) {
       connections.get(documentId)?.close();
       connections.delete(documentId);
+      missingSince.delete(documentId);
     },
     get: (documentId) => connections.get(documentId),
     all: () => connections,
     round() {
-      currentRound ??= summonAll();
+      currentRound ??= summonAll().catch(() => {
+        currentRound = undefined;
+      });
       return currentRound;
     },
     async tabIdFor(hello, state) {

@@ -10,7 +10,7 @@ import type { DocumentPeer, Remote } from '../shared/protocol.ts';
 import type { Effect, Happening } from './core/event.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
-import { type Keyring, plainOf } from './seal.ts';
+import { isReadable, type Keyring, plainOf } from './seal.ts';
 
 type Command = Exclude<Effect, { type: 'summon' | 'announce-tools' }>;
 
@@ -21,9 +21,9 @@ export function createPerformer(
 ): (effect: Effect) => void | Promise<void> {
   return (effect) => {
     if (effect.type === 'summon') return void summon(effect.documentId);
-    if (effect.type === 'announce-tools') return announceTools(effect.groupId);
+    if (effect.type === 'announce-tools') return void announceTools(effect.groupId);
     const peer = documents.get(effect.documentId)?.peer;
-    if (peer !== undefined) return unseal(effect).then(() => send(peer, effect));
+    if (peer !== undefined) return unseal(effect).then((readable) => send(peer, readable));
   };
 
   /** A document that this generation has not met has one round to say hello. */
@@ -32,16 +32,23 @@ export function createPerformer(
     if (documents.get(documentId) === undefined) await dispatch({ type: 'document-lost', documentId });
   }
 
-  function announceTools(groupId: string): void {
+  /** Those that listen may not have met this worker yet. */
+  async function announceTools(groupId: string): Promise<void> {
+    await documents.round();
     for (const [, connection] of documents.all()) {
       if (connection.listens && connection.groupId === groupId) drop(connection.peer.toolsChanged());
     }
   }
 
-  async function unseal(effect: Command): Promise<void> {
-    if (!('executionId' in effect)) return;
+  /** What nobody has brought the key of is no success without a result: the caller is told so. */
+  async function unseal(effect: Command): Promise<Command> {
+    if (!('executionId' in effect)) return effect;
     if ('token' in effect && effect.token) await keyring.openWithToken(effect.executionId, effect.token);
-    await keyring.openAll(effect.executionId, effect);
+    await keyring.openAll(effect.executionId, effect).catch(() => {});
+    if (isReadable(effect)) return effect;
+    if (effect.type !== 'settle') throw new Error(`No key opens what belongs to ${effect.executionId}.`);
+    const ending = { type: 'failed', reason: 'storage-unavailable', started: true, detail: null } as const;
+    return { ...effect, ending };
   }
 
   function send(peer: Remote<DocumentPeer>, effect: Command): void {

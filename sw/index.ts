@@ -84,6 +84,8 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (watches) peer.observe(snapshotOf(runtime.state, groupId, clock.now())).catch(() => {});
     }
   });
+  /** Hellos that were taken back before they were answered. */
+  const goodbyes = new Set<string>();
   const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers, sizes };
 
   function changed(changes: readonly Change[]): void {
@@ -92,7 +94,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (change.type === 'disconnect') documents.disconnect(change.documentId);
     }
     if (runtime.state.executions.size > 0) pulse();
-    tellWatchers();
+    if (changes.length > 0) tellWatchers();
   }
 
   async function sweep(grace = GOODBYE_GRACE): Promise<void> {
@@ -131,12 +133,17 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const clientId = (event.source as Client | null)?.id ?? '';
     await locked;
     const tabId = await documents.tabIdFor(hello, runtime.state);
-    const { documentId, groupId, top, url, helloId } = hello;
+    const { documentId, groupId, top, url, helloId, listens } = hello;
+    // It has left while it was looked at.
+    if (goodbyes.delete(helloId)) return;
     const coordinator = createCoordinator(documentId, setting);
     const answer = { type: 'welcome', version, generation, tabId } as const;
-    documents.connect(documentId, welcome(port, answer, coordinator, { groupId, helloId }));
+    documents.connect(
+      documentId,
+      welcome(port, answer, coordinator, { groupId, helloId, listens: Boolean(listens) }),
+    );
     const facts = { documentId, tabId, groupId, top, url };
-    const { announcement } = hello;
+    const announcement = { ...hello.announcement, tools: hello.announcement.tools.slice(0, sizes.tools) };
     await runtime.dispatch(
       learn(announcement).then(() => ({ type: 'document-connected', facts, clientId, announcement })),
     );
@@ -154,6 +161,10 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     performLast(documentId, commands, setting);
     // What a document said on its way into the back/forward cache may arrive when it is back.
     const connection = documents.get(documentId);
+    if (connection === undefined) {
+      if (goodbyes.size > 1_000) goodbyes.clear();
+      goodbyes.add(helloId);
+    }
     if (connection !== undefined && connection.helloId !== helloId) return;
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }

@@ -15,7 +15,7 @@ export function welcome(
   port: MessagePort,
   answer: Welcome,
   coordinator: Coordinator,
-  of: Pick<Connection, 'groupId' | 'helloId'>,
+  of: Pick<Connection, 'groupId' | 'helloId' | 'listens'>,
 ): Connection {
   port.postMessage(answer);
   expose(coordinator, port);

@@ -16,13 +16,15 @@ export interface Keyring {
   keyOf(executionId: ExecutionId): string;
   /** A token was presented: should it turn out to be good, it opens its execution. Resolves with its digest. */
   offer(token: string): Promise<TokenDigest>;
+  /** It turned out to be none. */
+  withdrawOffer(digest: TokenDigest): void;
   /** Learns the execution's key with a token of it, if that was offered. */
   openWithToken(executionId: ExecutionId, token: Token): Promise<void>;
   /** Learns it with the secret of the caller's tab. */
   openWithTab(execution: Execution, tabSecret: string): Promise<void>;
   /** Seals every value in `data` that is not sealed yet: then it may be stored. */
   sealAll(data: unknown): Promise<void>;
-  /** Gives every value in `data`, a part of the execution, its text back; without the key, `null`. */
+  /** Gives every value in `data`, a part of the execution, its text back. Without the key it stays as it is. */
   openAll(executionId: ExecutionId, data: unknown): Promise<void>;
 }
 
@@ -50,6 +52,7 @@ export function createKeyring(): Keyring {
       offers.set(digest, secret);
       return digest;
     },
+    withdrawOffer: (digest) => offers.delete(digest),
     async openWithToken(executionId, { digest, key }) {
       const secret = offers.get(digest);
       offers.delete(digest);
@@ -65,11 +68,17 @@ export function createKeyring(): Keyring {
     async openAll(executionId, data) {
       const key = keyOf(executionId);
       for (const { value } of valuesIn(data)) {
-        if (value.text !== undefined) continue;
-        value.text = key && value.sealed ? JSON.parse(await unseal(value.sealed, key)) : null;
+        if (value.text === undefined && key && value.sealed) {
+          value.text = JSON.parse(await unseal(value.sealed, key));
+        }
       }
     },
   };
+}
+
+/** Can every value in `data` be read as it is? */
+export function isReadable(data: unknown): boolean {
+  return [...valuesIn(data)].every(({ value }) => value.text !== undefined);
 }
 
 /** A copy for a document: of its values, nothing but the texts. */

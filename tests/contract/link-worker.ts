@@ -71,6 +71,6 @@ export function serve({ data, ports: [port] }: HelloEvent): void {
     port,
     answer,
     data.url === 'coordinator' ? strictCoordinator() : coordinatorFor(() => connection),
-    { groupId: 'group', helloId: data.helloId },
+    { groupId: 'group', helloId: data.helloId, listens: false },
   );
 }

@@ -1,6 +1,6 @@
 // What the link promises, as scenarios that run between two ends in Node and between a page and a service worker alike (see
 // store.ts for the form).
-import { type Answer, type Link, sayHello } from '../../client/link.ts';
+import { type Link, sayHello } from '../../client/link.ts';
 import { type DocumentPeer, HELLO, type Hello } from '../../shared/protocol.ts';
 import type { Scenario } from './store.ts';
 
@@ -14,6 +14,7 @@ const hello = (url: string): Hello => ({
   type: HELLO,
   versions: [1],
   helloId: 'hello',
+  listens: false,
   documentId: 'document',
   tabId: 'tab',
   groupId: 'group',
@@ -38,6 +39,7 @@ type Commands = Record<string, (argument?: unknown) => Promise<unknown>>;
 
 async function connect({ worker }: LinkPlace, url = ''): Promise<{ commands: Commands; link: Link }> {
   const answer = await sayHello(worker, hello(url), peer, new AbortController().signal);
+  if (answer === undefined) throw new Error('no answer');
   if ('refused' in answer) throw new Error(`refused: ${answer.refused.reason}`);
   return { commands: answer.link.coordinator as never, link: answer.link };
 }
@@ -157,7 +159,7 @@ export const linkScenarios: Record<string, Scenario<LinkPlace>> = {
   'a refusal arrives whole': {
     async run({ worker }) {
       const answer = await sayHello(worker, hello('refusal'), peer, new AbortController().signal);
-      if (!('refused' in answer)) return 'welcomed';
+      if (answer === undefined || !('refused' in answer)) return 'welcomed';
       const { reason, started, message } = answer.refused;
       return `${reason}, ${started}, ${message}`;
     },
@@ -166,11 +168,12 @@ export const linkScenarios: Record<string, Scenario<LinkPlace>> = {
   'a hello that nobody answers stays open, and is given up without a trace': {
     async run({ worker }) {
       const giveUp = new AbortController();
-      const answered = ending(sayHello(worker, hello('silence'), peer, giveUp.signal) as Promise<Answer>);
+      const answer = sayHello(worker, hello('silence'), peer, giveUp.signal);
+      const before = await ending(answer.then(() => 'answered'));
       giveUp.abort();
-      return answered;
+      return `${before}, then ${await answer}`;
     },
-    expected: 'nothing',
+    expected: 'nothing, then undefined',
   },
   'answers of kinds that are not known are no welcome (C14)': {
     async run(place) {

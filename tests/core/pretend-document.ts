@@ -127,6 +127,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       const waiting = awaits(call, null, 'sent');
       post({ type: 'execution-requested', documentId, call }, (reply) => {
         if (!reply.ok) waiting.outcome ??= `failed: ${reply.error.reason}, not started`;
+        else if (waiting.outcome !== null && waiting.told === null) {
+          post({ type: 'cancel-requested', executionId: call.executionId });
+        }
       });
       return call.executionId;
     },
