@@ -101,7 +101,11 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   let mayStay = false;
 
   const send: Connection['send'] = (method, argument) => {
-    if (method === 'reportEnd') mayStay ||= 'leaving' in (argument as EndReport).end;
+    if (method === 'reportEnd') {
+      mayStay ||= 'leaving' in (argument as EndReport).end;
+      // An agent that has the result lists the tools that it implies.
+      if (announcedChange !== undefined) announceTools();
+    }
     return connection.send(method, argument);
   };
 
@@ -269,13 +273,17 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     return null;
   }
 
+  function announceTools(): void {
+    void connection.send('announceTools', { tools: tools.list() });
+  }
+
   /** Tells the documents of this tab, and the worker: once a task, however many tools changed. */
   function toolsChanged(): Promise<void> {
     announcedChange ??= new Promise((resolve) => {
       nextTask(() => {
         announcedChange = undefined;
         for (const { fireToolChange } of neighbours()) fireToolChange();
-        void send('announceTools', { tools: tools.list() });
+        announceTools();
         resolve();
       });
     });

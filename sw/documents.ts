@@ -43,6 +43,8 @@ export interface Documents {
   live(): Promise<Set<string>>;
   /** Those of the documents that no longer exist, and have not for `grace` milliseconds: a goodbye may be on its way. */
   missing(documents: readonly AwaitedDocument[], grace: number): Promise<DocumentId[]>;
+  /** Are there some whose grace has not passed? */
+  areInDoubt(): boolean;
 }
 
 export function createDocuments(
@@ -90,7 +92,9 @@ export function createDocuments(
     }
     const since = missingSince.get(documentId) ?? clock.now();
     missingSince.set(documentId, since);
-    return clock.now() - since >= (clientId === null ? noticing : grace);
+    const isOver = clock.now() - since >= (clientId === null ? noticing : grace);
+    if (isOver) missingSince.delete(documentId);
+    return isOver;
   }
 
   return {
@@ -125,5 +129,6 @@ export function createDocuments(
     },
     live,
     missing,
+    areInDoubt: () => missingSince.size > 0,
   };
 }

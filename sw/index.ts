@@ -100,6 +100,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   async function sweep(grace = GOODBYE_GRACE): Promise<void> {
     const missing = await documents.missing(documentsInQuestion(runtime.state), grace);
     await Promise.all(missing.map((documentId) => runtime.dispatch({ type: 'document-lost', documentId })));
+    if (documents.areInDoubt()) pulse();
   }
 
   /** Called however often, `act` happens once in that many milliseconds. */
