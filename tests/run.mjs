@@ -1,5 +1,6 @@
-// The test command. `npm test` gets the browsers, builds, checks format, lint, types and sizes, and runs every test;
-// `npm test -- browser/navigation` builds and runs the tests whose file matches; `npm run check` leaves the browsers out.
+// The test command. `npm test` gets the browsers, builds, checks format, lint and types, and runs every test;
+// `npm test -- browser/navigation` builds and runs the tests whose file matches; `npm run check` leaves the browsers out
+// and checks the sizes.
 // It ends with `N passed, N failed` (a failed step that is no test counts as one failure; no test at all is a failure) and
 // leaves no process and no profile behind: what it starts carries a mark in its environment, by which it is found.
 import { spawn } from 'node:child_process';
@@ -38,8 +39,10 @@ const build = [
 const checks = [
   ['format and lint', () => run(bin('biome'), 'ci', '--error-on-warnings', '.')],
   ['types', () => run(bin('tsc'), '-p', 'tsconfig.json')],
-  ['sizes', () => run('node', 'tests/sizes.mjs')],
 ];
+
+/** @type {typeof build[number]} */
+const sizes = ['sizes', () => run('node', 'tests/sizes.mjs')];
 
 /** Returns the names of the steps that failed. @param {typeof build} steps */
 async function runSteps(steps) {
@@ -110,7 +113,7 @@ async function main() {
   }
 
   const unbuilt = await runSteps(build);
-  const unsound = filters.length > 0 ? [] : await runSteps(checks);
+  const unsound = filters.length > 0 ? [] : await runSteps(pure ? [...checks, sizes] : checks);
   const steps = [...unbuilt, ...unsound];
   const projects = pure ? ['core', 'contract', 'types'].map((name) => `--project=${name}`) : [];
   const tests = await runTests([...projects, ...filters]);
