@@ -23,12 +23,7 @@ const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 
 /** @param {{ outdir?: string, define?: Record<string, string> }} options */
 export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const defined = {
-    __RELAY_VERSION__: JSON.stringify(version),
-    'process.env.NODE_ENV': '"production"',
-    ...define,
-  };
+  const defined = { 'process.env.NODE_ENV': '"production"', ...define };
   mkdirSync(outdir, { recursive: true });
   await Promise.all(outputs.map((output) => buildOne(output, outdir, defined)));
   writeFileSync(join(outdir, 'licenses.txt'), licenses());

@@ -1,7 +1,7 @@
 /**
  * The script tag: `<script src="/webmcp-relay.js"></script>` installs `document.modelContext` at once and registers
  * `webmcp-relay-sw.js` beside it. `data-worker`, `data-scope` and `data-register="false"` are the options of the same names.
- * The helpers are at `webmcpRelay`.
+ * `withToken` and `takeToken` are at `webmcpRelay`.
  */
 import { installModelContext, takeToken, withToken } from './index.ts';
 

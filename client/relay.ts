@@ -2,7 +2,8 @@
  * This document's part of the relay: puts its tools, activations, calls and redemptions together with the two ways in which
  * they reach other documents, the window tree (this tab) and the worker (everything else).
  *
- * Owns: the wiring, and nothing that has a rule of its own.
+ * Owns: the wiring; how a token is made (rule 2); whether a command to activate comes in time; that tools are told of once a
+ * task, and before a result that implies them.
  */
 import { BOUNDS, type Bounds, isLonger, SIZES, type Sizes } from '../shared/bounds.ts';
 import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';

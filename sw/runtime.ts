@@ -1,9 +1,9 @@
 /**
  * The loop around the core: one event at a time, the step, the commit if anything stored changed, then the effects.
  *
- * Kept: I1 commit precedes effect; I7 events of executions that are not stored
- * touch no storage. A commit that fails refuses a token's grant or redemption outright; anything else takes effect all the
- * same, and is written with the next commit.
+ * Kept: I1 commit precedes effect, but for an acknowledged activation, which is written with the next commit (told counts as
+ * started, acknowledged or not); I7 events of executions that are not stored touch no storage. A commit that fails refuses a
+ * token's grant or redemption outright; anything else takes effect all the same, and is written with the next commit.
  */
 import type { ExecutionId } from '../shared/ids.ts';
 import type { Reply } from '../shared/protocol.ts';

@@ -3,8 +3,9 @@
  *
  * Owns: what an event means for a single execution. Does not own: which executions an event concerns (`step`), tokens' own
  * rules (`token`), who is connected (`registry`).
- * Kept: I3 an activation begins at most once; I6 one settlement; a change is made by `moveActivation` and `settle` only.
- * Every function here changes the draft it is given and leaves its effects in the turn; `advance` then draws the conclusions.
+ * Kept: I3 an activation begins at most once; I6 one settlement; an activation changes its state by `moveActivation` only, an
+ * execution settles by `settle` only. What changes, changes the draft that it is given and leaves its effects in the turn;
+ * `advance` then draws the conclusions.
  *
  *            command    begin    return    throw   hold   stay   discard    lose       withdraw
  * waiting    commanded  running  returned  threw   held   .      .          .          withdrawn
