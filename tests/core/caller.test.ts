@@ -193,6 +193,14 @@ describe('getPendingExecutions()', () => {
     expect(world.execution(id).callerDocumentId).toBeNull();
   });
 
+  test('nor does it wait for anything', () => {
+    const { world, page, id } = anEmbeddedAgent();
+    page.leaves();
+    world.happens({ type: 'outcomes-awaited', documentId: page.documentId, executionIds: [id] });
+    expect(world.effects).toEqual([]);
+    expect(world.execution(id).callerDocumentId).toBeNull();
+  });
+
   test('the collector gets the outputs that there were, and those that come', () => {
     const { world, page, id, digest } = anEmbeddedAgent();
     page.returns(id, 'first');

@@ -353,6 +353,18 @@ describe('a token is presented', () => {
     }
   });
 
+  test('the same redemption again, of what was told to run and is over: its document is told to forget it', () => {
+    const activations = [anActivation({ id: 'new', state: 'lost', resumes: 'digest' })];
+    const tokens = [aToken({ state: 'redeemed', redeemedBy: 'new' })];
+    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START, delivered: true } as const;
+    const { done } = changedBy(
+      aState([anExecution({ settled, activations, tokens })], DOCUMENTS),
+      at(presented('new')),
+    );
+    expect(answer(done.reply)).toBe('ok');
+    expect(done.effects).toEqual([{ type: 'drop', documentId: 'target', activationId: 'new' }]);
+  });
+
   test('another digest of the same execution', () => {
     const { done } = changedBy(withToken('outstanding'), at({ ...presented('new'), digest: 'another' }));
     expect(answer(done.reply)).toBe('token-unknown');

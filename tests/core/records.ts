@@ -49,7 +49,7 @@ export function threw(message: string, { leaving = false } = {}): End {
 export function inWords(ending: Ending): string {
   if (ending.type === 'result') return `result: ${textOf(ending.value)}`;
   const detail = ending.detail === null ? '' : `, ${textOf(ending.detail)}`;
-  return `failed: ${ending.reason}, ${ending.started ? 'started' : 'not started'}${detail}`;
+  return `${ending.type}: ${ending.reason}, ${ending.started ? 'started' : 'not started'}${detail}`;
 }
 
 /** A reply in words: `ok`, or the reason it was refused for. */
