@@ -29,7 +29,7 @@ const blocks: Block[] = [...readme.matchAll(/^```(\w*) ?(\S*)\n(.*?)^```$/gms)].
 
 /** The cells of every row of a table whose first cell is a word in backquotes: `name` → the other cells. */
 const rows = new Map(
-  [...readme.matchAll(/^\| `([\w-]+)` \|(.*)\|$/gm)].map(([, name = '', rest = '']) => [
+  [...readme.matchAll(/^\| `([\w-]+)` +\|(.*)\|$/gm)].map(([, name = '', rest = '']) => [
     name,
     rest.split('|').map((cell) => cell.trim()),
   ]),

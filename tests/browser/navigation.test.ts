@@ -533,7 +533,8 @@ describe('COOP: same-origin (C51)', () => {
     const tab = (page: Page) =>
       page.evaluate(() => JSON.parse(sessionStorage.getItem('webmcp-relay') as string));
     const [first, second] = [await tab(tool), await tab(popup)];
-    expect(second.group).toBe(first.group);
-    expect(second.tab).not.toBe(first.tab);
+    expect(first.tabId).toMatch(/^[\w-]{22}$/);
+    expect(second.groupId).toBe(first.groupId);
+    expect(second.tabId).not.toBe(first.tabId);
   });
 });

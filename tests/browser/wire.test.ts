@@ -84,7 +84,7 @@ const ROGUE = `<title>rogue</title><script>
       return answer;
     },
   };
-  const { group } = JSON.parse(sessionStorage['webmcp-relay'] ?? '{}');
+  const { groupId: group } = JSON.parse(sessionStorage['webmcp-relay'] ?? '{}');
 </script>`;
 
 declare const rogue: Rogue;
@@ -259,7 +259,7 @@ describe('a message', () => {
 });
 
 describe('a goodbye', () => {
-  const GOODBYE = { documentId: 'rogue', helloId: 'hello of the rogue', lostCalls: [], commands: [] };
+  const GOODBYE = { documentId: 'rogue', helloId: 'hello of nobody', lostCalls: [], commands: [] };
   test.each([
     [{}],
     [{ ...GOODBYE, documentId: 7 }],

@@ -11,7 +11,7 @@ const PLACES: Fault['at'][] = [
   'asked reportEnd',
   'command settle',
   'reply settle',
-  'command release',
+  'command drop',
 ];
 const TIMES = 5;
 
