@@ -33,6 +33,9 @@ export interface Documents {
   /** The state knows it now: whoever waits for it may look. */
   arrive(clientId: string): void;
   disconnect(documentId: DocumentId): void;
+  /** It said goodbye; a worker that has just started may not know yet what that ends. */
+  leave(documentId: DocumentId): void;
+  hasLeft(documentId: DocumentId): boolean;
   get(documentId: DocumentId): Connection | undefined;
   all(): Iterable<[DocumentId, Connection]>;
   /** Settles once every client that was open at this worker's first need of them has said hello, is gone, or had its time. */
@@ -56,6 +59,7 @@ export function createDocuments(
   const arrived = new Set<string>();
   const arrivals = new Map<string, () => void>();
   const missingSince = new Map<DocumentId, number>();
+  const left = new Set<DocumentId>();
   let currentRound: Promise<void> | undefined;
 
   /** Leaves out what has crashed, closed or gone into the back/forward cache. */
@@ -101,6 +105,7 @@ export function createDocuments(
     connect(documentId, connection) {
       connections.get(documentId)?.close();
       connections.set(documentId, connection);
+      left.delete(documentId);
       missingSince.delete(documentId);
     },
     arrive(clientId) {
@@ -112,6 +117,11 @@ export function createDocuments(
       connections.delete(documentId);
       missingSince.delete(documentId);
     },
+    leave(documentId) {
+      if (left.size > 1_000) left.clear();
+      left.add(documentId);
+    },
+    hasLeft: (documentId) => left.has(documentId),
     get: (documentId) => connections.get(documentId),
     all: () => connections,
     round() {

@@ -29,7 +29,9 @@ export function createPerformer(
   /** A document that this generation has not met has one round to say hello. */
   async function summon(documentId: DocumentId): Promise<void> {
     await documents.round();
-    if (documents.get(documentId) === undefined) await dispatch({ type: 'document-lost', documentId });
+    if (documents.get(documentId) !== undefined) return;
+    if (documents.hasLeft(documentId)) await dispatch({ type: 'document-left', documentId, lostCalls: [] });
+    else await dispatch({ type: 'document-lost', documentId });
   }
 
   /** Those that listen may not have met this worker yet. */

@@ -168,6 +168,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       goodbyes.add(helloId);
     }
     if (connection !== undefined && connection.helloId !== helloId) return;
+    documents.leave(documentId);
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 
