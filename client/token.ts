@@ -4,7 +4,7 @@
  */
 
 /** The parameter of the address and the key in sessionStorage. */
-export const TOKEN_NAME = 'webmcp-token';
+const TOKEN_NAME = 'webmcp-token';
 
 const TOKEN_PATTERN = /^[\w-]{43}$/;
 

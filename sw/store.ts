@@ -168,7 +168,7 @@ function withoutDigests(records: (Execution & { digests: TokenDigest[] })[]): Ex
 }
 
 /** What is written of an execution: everything but the plain text of its values. */
-export function recordOf(execution: Execution): Execution & { digests: TokenDigest[] } {
+function recordOf(execution: Execution): Execution & { digests: TokenDigest[] } {
   const sealed = mapValues(execution, ({ text: _, ...value }) => value);
   return { ...sealed, digests: execution.tokens.map(({ digest }) => digest) };
 }

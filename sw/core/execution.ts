@@ -59,7 +59,7 @@ export const ACTIVATION_TABLE: Readonly<
 };
 
 /** An outcome that nobody collects is kept this long, in milliseconds. */
-export const OUTCOME_KEPT = 600_000;
+const OUTCOME_KEPT = 600_000;
 /** What is left of a settled execution, or of a call that died with its page, is kept this long. */
 export const REMAINS_KEPT = 60_000;
 /** An acknowledgement given just before `refuseAfter` may still be on its way. */

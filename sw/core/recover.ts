@@ -6,7 +6,7 @@
  * seen; I4, whatever the worker forgot is rebuilt from here or from storage.
  */
 import type { DocumentId } from '../../shared/ids.ts';
-import type { Announcement } from '../../shared/protocol.ts';
+import type { AnnouncedActivation, Announcement } from '../../shared/protocol.ts';
 import type { Turn } from './event.ts';
 import {
   beginActivation,
@@ -24,8 +24,6 @@ import {
   loseActivation,
 } from './execution.ts';
 import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
-
-type AnnouncedActivation = Announcement['activations'][number];
 
 /** The executions that an announcement speaks of, by id. */
 export function announcedIds(announcement: Announcement): string[] {

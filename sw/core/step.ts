@@ -70,7 +70,7 @@ function partaking(state: State, documentId: string): ExecutionId[] {
 }
 
 /** The executions of the tab that `documentId` may have: without a caller, or its own already. */
-export function uncollected(state: State, tabId: string, documentId: string): ExecutionId[] {
+function uncollected(state: State, tabId: string, documentId: string): ExecutionId[] {
   return [...state.executions.values()]
     .filter((execution) => execution.call.callerTabId === tabId && execution.settled?.ending !== null)
     .filter(({ callerDocumentId }) => callerDocumentId === null || callerDocumentId === documentId)
