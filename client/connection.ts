@@ -22,7 +22,7 @@ import {
 } from '../shared/protocol.ts';
 import type { RelayError } from './errors.ts';
 import { type Answer, type Link, sayHello } from './link.ts';
-import { addressOf, findRegistration, type RegistrationOptions } from './registration.ts';
+import { addressOf, controllerOf, findRegistration, type RegistrationOptions } from './registration.ts';
 
 /** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
 const HELLO_BOUND = 1_500;
@@ -107,8 +107,10 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     state = 'connecting';
     const timer = setTimeout(() => current.abort(), bounds.connecting);
     try {
-      registration ??= observed(await findRegistration(options, current.signal));
-      const answer = await hello(registration, current.signal);
+      const finding = registration === undefined ? find(current.signal) : undefined;
+      if (worker() === null) await finding;
+      else finding?.catch(() => {});
+      const answer = await hello(current.signal);
       if (attempt !== current) return;
       if ('refused' in answer) fail(answer.refused);
       else welcomed(answer.link);
@@ -119,25 +121,38 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     }
   }
 
-  /** Says hello until it is answered; the active worker is read anew each time. */
-  async function hello(to: ServiceWorkerRegistration, signal: AbortSignal): Promise<Answer> {
-    while (!signal.aborted && to.active !== null) {
+  /** Whom to talk to, read anew each time. */
+  function worker(): ServiceWorker | null {
+    return registration === undefined ? controllerOf(options) : registration.active;
+  }
+
+  /** Where another worker controls the page than the registration has by now, that one is the one to talk to. */
+  async function find(signal: AbortSignal): Promise<void> {
+    const controller = worker();
+    registration = observed(await findRegistration(options, signal));
+    if (controller !== null && controller !== registration.active) renew();
+  }
+
+  /** Says hello until it is answered. */
+  async function hello(signal: AbortSignal): Promise<Answer> {
+    for (let to = worker(); !signal.aborted && to !== null; to = worker()) {
       const once = new AbortController();
       const giveUp = (): void => once.abort();
       signal.addEventListener('abort', giveUp);
       const timer = setTimeout(giveUp, HELLO_BOUND);
       const message = owner.hello();
       ({ helloId } = message);
-      const answer = await sayHello(to.active, message, owner.peer, once.signal);
+      const answer = await sayHello(to, message, owner.peer, once.signal);
       clearTimeout(timer);
       signal.removeEventListener('abort', giveUp);
       if (answer !== undefined) return answer;
     }
+    const why = whyUnanswered(worker(), registration?.scope ?? location.href);
     registration = undefined;
-    throw whyUnanswered(to);
+    throw why;
   }
 
-  function whyUnanswered({ active, scope }: ServiceWorkerRegistration): ErrorRecord {
+  function whyUnanswered(active: ServiceWorker | null, scope: string): ErrorRecord {
     const { href } = addressOf(options);
     if (active === null || (options.register !== false && active.scriptURL === href)) {
       return failure('worker-unavailable', false, `The worker of ${scope} does not answer.`);
@@ -277,7 +292,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
       .map(({ method, argument }) => ({ method, argument }) as LastCommand);
     const goodbye: Goodbye = { type: GOODBYE, documentId, helloId, lostCalls, commands };
     const isKnown = link !== undefined || state === 'connecting';
-    if (isKnown || missed || commands.length > 0) registration?.active?.postMessage(goodbye);
+    if (isKnown || missed || commands.length > 0) worker()?.postMessage(goodbye);
     attempt?.abort();
     attempt = undefined;
     drop();

@@ -37,6 +37,16 @@ export function addressOf({ worker }: RegistrationOptions): URL {
   return new URL(worker, document.baseURI);
 }
 
+/**
+ * The worker that controls the page, if it is the one meant: known at once, while finding the registration takes
+ * milliseconds on every page.
+ */
+export function controllerOf(options: RegistrationOptions): ServiceWorker | null {
+  const { controller = null } = navigator.serviceWorker ?? {};
+  const isMeant = options.register === false || controller?.scriptURL === addressOf(options).href;
+  return isMeant ? controller : null;
+}
+
 async function obtain(
   container: ServiceWorkerContainer,
   options: RegistrationOptions,
@@ -63,13 +73,9 @@ async function register(
   const scope = new URL(options.scope ?? '.', options.scope === undefined ? href : document.baseURI).href;
   try {
     const existing = await container.getRegistration(scope);
-    const { active } = existing?.scope === scope ? existing : { active: null };
-    // Another worker at our scope stays: it serves us if it includes the relay.
-    if (active !== null && active.scriptURL !== href) return existing as ServiceWorkerRegistration;
-    const registering = new Workbox(href, { scope }).register({ immediate: true });
-    // While the browser looks for an update, registering takes seconds; there is no need to wait for it.
-    registering.catch(() => {});
-    return (active === null ? await registering : existing) as ServiceWorkerRegistration;
+    // Another worker at our scope stays: it serves us if it includes the relay. The browser itself keeps ours up to date.
+    if (existing?.scope === scope && existing.active) return existing;
+    return (await new Workbox(href, { scope }).register({ immediate: true })) as ServiceWorkerRegistration;
   } catch (error) {
     throw relayFailure('no-service-worker', false, `The worker could not be registered: ${error}`);
   }

@@ -133,7 +133,8 @@ export function createDocuments(
     async tabIdFor(hello, state) {
       const rival = rivalOf(state, hello);
       const peer = rival && connections.get(rival.documentId)?.peer;
-      if (rival === undefined || peer === undefined) return hello.tabId;
+      // The page before, which said goodbye a moment ago, is no rival.
+      if (rival === undefined || peer === undefined || left.has(rival.documentId)) return hello.tabId;
       if ((await missing([rival], 0)).length > 0) return hello.tabId;
       return (await within(clock, RIVAL_BOUND, peer.ping(), () => false)) ? freshId() : hello.tabId;
     },

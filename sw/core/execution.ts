@@ -83,6 +83,11 @@ export function isOpen(activation: Activation): boolean {
   return isActive(activation) || activation.state === 'waiting';
 }
 
+/** Can nothing change it any more? */
+export function isOver(activation: Activation): boolean {
+  return !isOpen(activation) && activation.state !== 'held';
+}
+
 /** Could any callback of the execution have begun, but for one that certainly has not? */
 function hasStarted(execution: Execution, besides?: Activation): boolean {
   return execution.activations.some(

@@ -18,6 +18,7 @@ import {
   failed,
   isDue,
   isForgotten,
+  isOver,
   loseActivation,
   loseCaller,
   markDelivered,
@@ -62,10 +63,11 @@ export function concerned(state: State, event: Event): ExecutionId[] {
   }
 }
 
+/** An activation that is over is not touched by what becomes of its document. */
 function partaking(state: State, documentId: string): ExecutionId[] {
   const takesPart = (execution: Execution) =>
     execution.callerDocumentId === documentId ||
-    execution.activations.some((activation) => activation.documentId === documentId);
+    execution.activations.some((activation) => activation.documentId === documentId && !isOver(activation));
   return [...state.executions.values()].filter(takesPart).map(({ id }) => id);
 }
 

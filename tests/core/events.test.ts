@@ -64,9 +64,13 @@ function inWords(effect: Effect): string {
 /** What one event makes of one activation: its next state, how the execution settles, what is done. */
 function outcomeOf(state: ActivationState, happening: Happening, facts: Partial<Activation> = {}) {
   const known = deepFreeze(aState([withActivation(state, facts)], DOCUMENTS));
-  const { done, execution } = changedBy(known, at(happening));
+  const done = step(known, at(happening));
+  const change = done.changes.find((candidate) => candidate.type === 'put' || candidate.type === 'remove');
+  // Only of an activation that is over may an event leave its execution alone, and so storage.
+  if (change === undefined) expect(Object.keys(ACTIVATION_TABLE[state])).toEqual([]);
+  const execution = change?.execution ?? (known.executions.values().next().value as Execution);
   const [anchor, activation] = execution.activations;
-  expect(execution.revision).toBe(2);
+  expect(execution.revision).toBe(change === undefined ? 1 : 2);
   if (execution.settled === null) expect(anchor?.state).toBe('running');
   return {
     state: activation?.state,
