@@ -14,6 +14,7 @@ import {
   GOODBYE,
   type Goodbye,
   type Hello,
+  type HelloAnswer,
   LAST_COMMANDS,
   type LastCommand,
   lockName,
@@ -21,7 +22,7 @@ import {
   SUMMONS,
 } from '../shared/protocol.ts';
 import type { RelayError } from './errors.ts';
-import { type Answer, type Link, sayHello } from './link.ts';
+import { type Link, sayHello } from './link.ts';
 import { addressOf, controllerOf, findRegistration, type RegistrationOptions } from './registration.ts';
 
 /** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
@@ -42,7 +43,8 @@ export interface ConnectionOwner {
   peer: DocumentPeer;
   /** Is there anything that a dead worker must be replaced for? */
   isPending(): boolean;
-  connected(link: Link): void;
+  /** The worker knows this document's tab by that id. */
+  connected(tabId: string): void;
   /** Nothing begins before: no connection, no bound. */
   activated: Promise<void>;
 }
@@ -54,7 +56,7 @@ type Argument<M extends Method> = Parameters<Coordinator[M]>[0];
 interface Unacknowledged {
   method: Method;
   argument: unknown;
-  /** Was it ever on its way to a worker? */
+  /** Was it ever on its way to a worker that had welcomed us? */
   sent: boolean;
   answer(reply: Reply<never>): void;
 }
@@ -87,7 +89,9 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   let helloId = '';
   let served = false;
   let registration: ServiceWorkerRegistration | undefined;
+  /** To the worker of the latest hello, answered or not. */
   let link: Link | undefined;
+  let generation: string | undefined;
   let attempt: AbortController | undefined;
   let unwatch = () => {};
   let retryDelay = FIRST_RETRY;
@@ -112,8 +116,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
       else finding?.catch(() => {});
       const answer = await hello(current.signal);
       if (attempt !== current) return;
-      if ('refused' in answer) fail(answer.refused);
-      else welcomed(answer.link);
+      if (answer.type === 'refused') fail(answer.error);
+      else welcomed(answer);
     } catch (thrown) {
       if (attempt === current) fail(asRecord(thrown as RelayError));
     } finally {
@@ -133,18 +137,19 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     if (controller !== null && controller !== registration.active) renew();
   }
 
-  /** Says hello until it is answered. */
-  async function hello(signal: AbortSignal): Promise<Answer> {
+  /** Says hello until it is answered. What waits goes along: an answer takes long while a page loads. */
+  async function hello(signal: AbortSignal): Promise<HelloAnswer> {
     for (let to = worker(); !signal.aborted && to !== null; to = worker()) {
-      const once = new AbortController();
-      const giveUp = (): void => once.abort();
-      signal.addEventListener('abort', giveUp);
-      const timer = setTimeout(giveUp, HELLO_BOUND);
       const message = owner.hello();
       ({ helloId } = message);
-      const answer = await sayHello(to, message, owner.peer, once.signal);
+      const next = sayHello(to, message, owner.peer);
+      link?.close();
+      link = next;
+      for (const entry of outbox) if (entry.method !== 'execute') perform(entry, next);
+      signal.addEventListener('abort', next.close);
+      const timer = setTimeout(next.close, HELLO_BOUND);
+      const answer = await next.answer;
       clearTimeout(timer);
-      signal.removeEventListener('abort', giveUp);
       if (answer !== undefined) return answer;
     }
     const why = whyUnanswered(worker(), registration?.scope ?? location.href);
@@ -165,16 +170,16 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     );
   }
 
-  function welcomed(next: Link): void {
-    link?.close();
-    link = next;
+  function welcomed(welcome: Extract<HelloAnswer, { type: 'welcome' }>): void {
     served = true;
     retryDelay = FIRST_RETRY;
     state = 'connected';
+    ({ generation } = welcome);
     unwatch();
-    unwatch = watchGeneration(next);
-    owner.connected(next);
-    for (const entry of outbox) perform(entry, next);
+    unwatch = watchGeneration(welcome.generation);
+    owner.connected(welcome.tabId);
+    // Nobody could say of a call to a worker that has not answered whether it may have begun.
+    for (const entry of outbox) if (entry.method === 'execute') perform(entry, link as Link);
     settleReady();
   }
 
@@ -192,6 +197,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   function fail(why: ErrorRecord): void {
+    drop();
     error = why;
     state = 'alone';
     settleReady();
@@ -207,7 +213,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
    * Being granted the lock of a generation means that it is dead. Where there are no locks, or none for us, a command that is
    * not answered in time says so.
    */
-  function watchGeneration({ generation }: Link): () => void {
+  function watchGeneration(generation: string): () => void {
     const withdrawal = new AbortController();
     const { signal } = withdrawal;
     // Without locks, a small question now and then; unanswered, it is a reason for another hello.
@@ -233,8 +239,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     }
   }
 
-  function died(generation: string): void {
-    if (link?.generation !== generation) return;
+  function died(dead: string): void {
+    if (generation !== dead) return;
     drop();
     state = 'lost';
     if (owner.isPending() || outbox.size > 0) need();
@@ -245,6 +251,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     unwatch = () => {};
     link?.close();
     link = undefined;
+    generation = undefined;
   }
 
   /** A newer worker that takes over is the one to talk to. */
@@ -281,7 +288,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
         resolve(reply);
       }
       outbox.add(entry);
-      if (link !== undefined) perform(entry, link);
+      const isDue = state === 'connected' || method !== 'execute';
+      if (link !== undefined && isDue) perform(entry, link);
       else need();
     });
   }

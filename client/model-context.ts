@@ -248,7 +248,7 @@ function entryOf(
     ...named,
     ...(inputSchema && { inputSchema: JSON.parse(inputSchema) as object }),
     ...(annotations && { annotations: { ...annotations } }),
-    origin: location.origin,
+    origin: OWN_ORIGIN,
     ...place,
   };
 }
@@ -267,9 +267,11 @@ function targetOf(tool: RegisteredTool): Target | null {
   return { documentId: neighbour.identity().documentId, registrationId: named, toolName, neighbour };
 }
 
+const OWN_ORIGIN = location.origin;
+
 function requireOrigin({ origin }: RegisteredTool): void {
-  if (origin === location.origin) return;
+  if (origin === OWN_ORIGIN) return;
   const parsed = URL.canParse(origin) ? new URL(origin).origin : 'null';
   if (parsed === 'null') throw relayFailure('opaque-origin');
-  if (parsed !== location.origin) throw relayFailure('tool-unavailable');
+  if (parsed !== OWN_ORIGIN) throw relayFailure('tool-unavailable');
 }

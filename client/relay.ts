@@ -170,9 +170,9 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       peer,
       isPending,
       activated: lifetime.activated,
-      connected(link) {
-        adoptTabId(link.tabId);
-        if (watchers.size > 0) void link.coordinator.watch({ on: true });
+      connected(tabId) {
+        adoptTabId(tabId);
+        if (watchers.size > 0) void send('watch', { on: true });
       },
     },
   );
@@ -241,12 +241,14 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     const token = freshSecret();
     const { call, key } = request;
     const ownTab = call !== null && call.callerTabId === identity.current.tabId;
-    const [digest, tokenKey, tabKey] = await Promise.all([
+    const [digest, tokenKey, tabKey, sealed] = await Promise.all([
       digestOf(token),
       secretOf(token).then((secret) => seal(key, secret)),
       ownTab ? seal(key, identity.current.tabSecret) : (call?.tabKey ?? null),
+      call && seal(JSON.stringify(call.input.text), key),
     ]);
-    const grant: Grant = { ...request, call: call && { ...call, tabKey }, digest, tokenKey };
+    const stored = call && sealed && { ...call, tabKey, input: { ...call.input, sealed } };
+    const grant: Grant = { ...request, call: stored, digest, tokenKey };
     const reply = await send('grant', grant);
     return reply.ok ? { ok: true, value: token } : reply;
   }

@@ -93,19 +93,22 @@ export function createRuntime(
   }
 
   async function commit(event: Event): Promise<Step> {
-    const digest = event.type === 'token-presented' ? event.digest : null;
-    const ids = concerned(state, event).filter((id) => state.executions.get(id)?.stored !== false);
     await shell.seal(event);
+    const within = (executions: State['executions']) => addressed(event, executions);
+    const ids = concerned(state, within(state.executions)).filter(
+      (id) => state.executions.get(id)?.stored !== false,
+    );
+    const digest = event.type === 'token-presented' && ids.length === 0 ? event.digest : null;
+    const isNews = ({ id, revision }: Execution) => revision > (state.executions.get(id)?.revision ?? -1);
     const query = {
       ids: [...new Set([...ids, ...unsaved])],
       digest,
+      isNews: digest === null ? isNews : undefined,
       strict: event.type.startsWith('token-'),
     };
     const { done } = await store.transact(query, (records) => {
-      const found = records.find((record) => record.tokens.some((token) => token.digest === digest));
-      const asked = digest === null ? event : ({ ...event, executionId: found?.id ?? null } as Event);
       const executions = withRecords(state.executions, records);
-      const done = step({ ...state, executions }, asked);
+      const done = step({ ...state, executions }, within(executions));
       return { done, ...writesOf(withUnsaved(done.changes, executions)) };
     });
     unsaved.clear();
@@ -175,6 +178,13 @@ export function createRuntime(
 /** Grants and redemptions count only once they are stored. */
 function isForToken({ type }: Event): boolean {
   return type === 'token-requested' || type === 'token-presented';
+}
+
+/** A token that is presented says by its digest whose it is. */
+function addressed(event: Event, executions: State['executions']): Event {
+  if (event.type !== 'token-presented') return event;
+  const isHolder = ({ tokens }: Execution) => tokens.some(({ digest }) => digest === event.digest);
+  return { ...event, executionId: [...executions.values()].find(isHolder)?.id ?? null };
 }
 
 function announcesStored(event: Event): boolean {

@@ -30,6 +30,8 @@ type Executions = IDBPObjectStore<Schema, ['executions'], 'executions', 'readwri
 export interface Query {
   ids: readonly ExecutionId[];
   digest: TokenDigest | null;
+  /** Given where all that the query names seems to be known already: does a record say more? */
+  isNews?: ((record: Execution) => boolean) | undefined;
   /** Must it outlive a loss of power? Everything outlives the worker's death and the browser's. */
   strict?: boolean;
 }
@@ -45,8 +47,7 @@ export interface Store {
   load(): Promise<Execution[]>;
   /**
    * One transaction: reads the records that the query names, lets `decide` choose what to write (it must not await, and may
-   * be asked twice if the connection is lost), and resolves with its decision once all is committed. If it rejects, nothing
-   * was written.
+   * be asked more than once), and resolves with its decision once all is committed. If it rejects, nothing was written.
    */
   transact<T extends Writes>(query: Query, decide: (records: Execution[]) => T): Promise<T>;
   close(): void;
@@ -123,12 +124,17 @@ function openDatabase(onClosed: () => void): Promise<Database> {
   });
 }
 
+/**
+ * Where all that the query names seems to be known, `decide` is asked at once, with no records, and what it writes waits
+ * behind the reading: should that bring news (another worker's), the transaction is thrown away and begun again.
+ */
 async function runTransaction<T extends Writes>(
   database: Database,
   query: Query,
   decide: (records: Execution[]) => T,
   signal: AbortSignal,
 ): Promise<T> {
+  const { isNews } = query;
   const transaction = database.transaction(EXECUTIONS, 'readwrite', {
     durability: query.strict ? 'strict' : 'relaxed',
   });
@@ -136,16 +142,22 @@ async function runTransaction<T extends Writes>(
   signal.addEventListener('abort', () => abort(transaction));
   transaction.done.catch(() => {});
   try {
-    const decision = decide(await readRecords(transaction.store, query));
+    const reading = readRecords(transaction.store, query);
+    reading.catch(() => {});
+    const decision = decide(isNews ? [] : await reading);
     for (const execution of decision.put) transaction.store.put(recordOf(execution)).catch(() => {});
     for (const id of decision.remove) transaction.store.delete(id).catch(() => {});
-    await transaction.done;
-    return decision;
+    if (!isNews || !(await reading).some(isNews)) {
+      await transaction.done;
+      return decision;
+    }
   } catch (error) {
     // A record that cannot be cloned throws at once: what was put beside it goes too.
     abort(transaction);
     throw error;
   }
+  abort(transaction);
+  return runTransaction(database, { ...query, isNews: undefined }, decide, signal);
 }
 
 function abort(transaction: { abort(): void }): void {

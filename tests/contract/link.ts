@@ -37,11 +37,15 @@ const peer = {
 /** The coordinator as the scenarios use it: any argument, any answer. */
 type Commands = Record<string, (argument?: unknown) => Promise<unknown>>;
 
-async function connect({ worker }: LinkPlace, url = ''): Promise<{ commands: Commands; link: Link }> {
-  const answer = await sayHello(worker, hello(url), peer, new AbortController().signal);
+async function connect(
+  { worker }: LinkPlace,
+  url = '',
+): Promise<{ commands: Commands; link: Link; generation: string; tabId: string }> {
+  const link = sayHello(worker, hello(url), peer);
+  const answer = await link.answer;
   if (answer === undefined) throw new Error('no answer');
-  if ('refused' in answer) throw new Error(`refused: ${answer.refused.reason}`);
-  return { commands: answer.link.coordinator as never, link: answer.link };
+  if (answer.type === 'refused') throw new Error(`refused: ${answer.error.reason}`);
+  return { commands: link.coordinator as never, link, ...answer };
 }
 
 /** How a promise ends; `nothing` if it does not for a while. */
@@ -151,34 +155,40 @@ const MALFORMED: Record<string, unknown[]> = {
 export const linkScenarios: Record<string, Scenario<LinkPlace>> = {
   'a welcome gives a link with the generation and the tab': {
     async run(place) {
-      const { link } = await connect(place);
-      return `${link.generation} ${link.tabId}`;
+      const { generation, tabId } = await connect(place);
+      return `${generation} ${tabId}`;
     },
     expected: 'generation tab',
   },
+  'what is sent before the answer is taken up after it': {
+    async run({ worker }) {
+      const { coordinator } = sayHello(worker, hello(''), peer);
+      return ending((coordinator as never as Commands).execute?.(1) as Promise<unknown>);
+    },
+    expected: 'gives 1',
+  },
   'a refusal arrives whole': {
     async run({ worker }) {
-      const answer = await sayHello(worker, hello('refusal'), peer, new AbortController().signal);
-      if (answer === undefined || !('refused' in answer)) return 'welcomed';
-      const { reason, started, message } = answer.refused;
+      const answer = await sayHello(worker, hello('refusal'), peer).answer;
+      if (answer?.type !== 'refused') return 'welcomed';
+      const { reason, started, message } = answer.error;
       return `${reason}, ${started}, ${message}`;
     },
     expected: 'version-mismatch, false, of another time',
   },
   'a hello that nobody answers stays open, and is given up without a trace': {
     async run({ worker }) {
-      const giveUp = new AbortController();
-      const answer = sayHello(worker, hello('silence'), peer, giveUp.signal);
+      const { answer, close } = sayHello(worker, hello('silence'), peer);
       const before = await ending(answer.then(() => 'answered'));
-      giveUp.abort();
+      close();
       return `${before}, then ${await answer}`;
     },
     expected: 'nothing, then undefined',
   },
   'answers of kinds that are not known are no welcome (C14)': {
     async run(place) {
-      const { link, commands } = await connect(place, 'junk');
-      return `${link.generation}, ${await ending(commands.execute?.(1) as Promise<unknown>)}`;
+      const { generation, commands } = await connect(place, 'junk');
+      return `${generation}, ${await ending(commands.execute?.(1) as Promise<unknown>)}`;
     },
     expected: 'generation, gives 1',
   },

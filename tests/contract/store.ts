@@ -265,6 +265,24 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
     },
     expected: 'revision 100',
   },
+  'what seems known is decided without the records, and again with them where they say more': {
+    async run() {
+      const store = newStore();
+      await write(store, anExecution({ id: 'a', revision: 5 }));
+      const asked: string[] = [];
+      const decide = (revision: number) => (records: Execution[]) => {
+        asked.push(records.map((record) => record.revision).join() || 'none');
+        const [record = anExecution({ id: 'b', revision })] = records;
+        return { put: [{ ...record, revision: record.revision + 1 }], remove: [] };
+      };
+      const than = (known: number) => (record: Execution) => record.revision > known;
+      await store.transact({ ids: ['a'], digest: null, isNews: than(5) }, decide(5));
+      await store.transact({ ids: ['a'], digest: null, isNews: than(4) }, decide(7));
+      const [a, b] = [await read(store, 'a'), await read(store, 'b')];
+      return `asked with ${asked.join(', ')}: a ${a?.revision}, b ${b?.revision}`;
+    },
+    expected: 'asked with none, none, 5: a 6, b 6',
+  },
   'a decision that throws is a failure that writes nothing': {
     async run() {
       const store = newStore();

@@ -78,8 +78,8 @@ function hit<T>(cases: readonly T[], disturb: (one: T) => Disturbance): void {
   );
 }
 
-/** The writes of a checkout, in order: two grants, two redemptions, three ends and what the pages acknowledge between them. */
-const WRITES = Array.from({ length: 10 }, (_, turn) => turn);
+/** The writes of a checkout, in order: a grant and its page's end, twice after a redemption; the last end; the delivery. */
+const WRITES = Array.from({ length: 8 }, (_, turn) => turn);
 
 describe('after a commit, before its acknowledgement: write', () => {
   hit(WRITES, (turn) => ({ fault: { at: 'after-commit', turn } }));
