@@ -18,11 +18,7 @@ export function relayError(record: ErrorRecord): RelayError {
     message || reason.replaceAll('-', ' '),
     ERROR_NAMES[reason] ?? 'UnknownError',
   );
-  for (const [member, value] of Object.entries({ reason, started, executionId, cause })) {
-    if (value !== undefined)
-      Object.defineProperty(error, member, { value, enumerable: true, configurable: true });
-  }
-  return error as RelayError;
+  return Object.assign(error, { reason, started }, executionId && { executionId }, cause && { cause });
 }
 
 /** Shorthand for an error that never left this document. */

@@ -28,9 +28,10 @@ import { createActivations } from './activations.ts';
 import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { relayError } from './errors.ts';
+import { ToolChangeEvent } from './events.ts';
 import { createIdentity, type Identity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { watchLifetime } from './lifetime.ts';
+import { watchLifetime, whenParsed } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
@@ -49,9 +50,6 @@ export interface RelayOptions {
   bounds?: Partial<Bounds>;
   sizes?: Partial<Sizes>;
 }
-
-/** Events of this document, in the words of the specification. */
-export type Fire = (type: 'toolchange' | 'toolactivated' | 'toolcancel', toolName: string) => void;
 
 /** Where a call goes: to which registration of which document. */
 export interface Target {
@@ -90,7 +88,7 @@ export interface RelayStatus {
   watch(callback: (snapshot: Snapshot) => void, options?: { signal?: AbortSignal }): void;
 }
 
-export function createRelay(options: RelayOptions, fire: Fire): Relay {
+export function createRelay(options: RelayOptions, fire: (event: Event) => void): Relay {
   const bounds = { ...BOUNDS, ...options.bounds };
   const sizes = { ...SIZES, ...options.sizes };
   const tools = createTools(sizes);
@@ -124,13 +122,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   const identity = createIdentity(lifetime.prerendering, lifetime.activated);
 
-  const activations = createActivations({
-    sizes,
-    lifetime,
-    fire,
-    requestToken,
-    send,
-  });
+  const activations = createActivations({ limit: sizes.value, lifetime, fire, requestToken, send });
 
   const calls = createCalls({
     send,
@@ -146,12 +138,9 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       resumptions.drop(activationId);
       activations.drop(activationId, new DOMException('Cancelled.', 'AbortError'));
     },
-    settle({ executionId, ending }) {
-      // What is not awaited here is not acknowledged: somebody else may collect it.
-      if (!calls.settle(executionId, ending)) throw new Error('No such call.');
-    },
-    deliverOutput: (output) => calls.deliverOutput(output),
-    toolsChanged: () => fire('toolchange', ''),
+    settle: calls.settle,
+    deliverOutput: calls.deliverOutput,
+    toolsChanged: fireToolChange,
     observe(snapshot) {
       for (const watcher of watchers) guarded(watcher, snapshot);
     },
@@ -182,7 +171,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     identity: () => identity.current,
     tools: tools.list,
     parsed: whenParsed,
-    fireToolChange: () => fire('toolchange', ''),
+    fireToolChange,
     activate: activateForNeighbour,
     abort: activations.drop,
     adopt(tabId, tabSecret) {
@@ -191,8 +180,13 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     },
   };
 
+  function fireToolChange(): void {
+    fire(new ToolChangeEvent('toolchange'));
+  }
+
   function isPending(): boolean {
-    return calls.isPending() || activations.isPending() || resumptions.isPending() || watchers.size > 0;
+    const parts = [calls, activations, resumptions];
+    return watchers.size > 0 || parts.some(({ announced }) => announced().length > 0);
   }
 
   /** The worker gives a copied tab an id of its own; the frames of the tab follow. */
@@ -253,24 +247,23 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   /** A command from the worker: a call from elsewhere, or a resumption's turn. */
   function activate(command: Activate): Acknowledgement {
-    const { activationId: id, call, key, refuseAfter } = command;
-    const known = activations.stateOf(id);
-    if (known !== 'unknown') return known === 'here' ? null : failure('navigated', true);
+    const { activationId, call, refuseAfter } = command;
+    const acknowledged = activations.acknowledged(activationId);
+    if (acknowledged !== undefined) return acknowledged;
     if (!lifetime.isActive()) return failure('tool-unavailable', false);
     if (Date.now() > refuseAfter) return failure('document-unresponsive', false);
-    const tool = tools.find(call.registrationId);
-    const resumption = id === call.executionId ? undefined : resumptions.take(id);
-    const callback = id === call.executionId ? tool?.execute : resumption?.callback;
+    const resumption = activationId === call.executionId ? undefined : resumptions.take(activationId);
+    const callback =
+      activationId === call.executionId ? tools.find(call.registrationId) : resumption?.callback;
     if (callback === undefined) return failure('tool-unavailable', false);
-    activations.begin({ id, call, key, caller: null }, () => callback, resumption?.answered);
+    activations.begin(command, null, () => callback, resumption?.answered);
     return null;
   }
 
   function activateForNeighbour({ call, key }: KeyedCall, caller: LocalCaller): ErrorRecord | null {
-    const { executionId: id, registrationId } = call;
-    const isRegistered = (): boolean => tools.find(registrationId) !== undefined;
-    if (!lifetime.isActive() || !isRegistered()) return failure('tool-unavailable', false);
-    activations.begin({ id, call, key, caller }, () => tools.find(registrationId)?.execute ?? null);
+    const find = (): ToolExecuteCallback | undefined => tools.find(call.registrationId);
+    if (!lifetime.isActive() || find() === undefined) return failure('tool-unavailable', false);
+    activations.begin({ activationId: call.executionId, call, key }, caller, find);
     return null;
   }
 
@@ -364,11 +357,4 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 function unwrap<T>(reply: Reply<T>): T {
   if (!reply.ok) throw relayError(reply.error);
   return reply.value;
-}
-
-function whenParsed(): Promise<void> {
-  if (document.readyState !== 'loading') return Promise.resolve();
-  return new Promise((resolve) => {
-    document.addEventListener('DOMContentLoaded', () => resolve(), { once: true });
-  });
 }

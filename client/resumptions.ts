@@ -29,7 +29,6 @@ export interface Resumptions {
   drop(id: ActivationId): void;
   leave(): void;
   announced(): AnnouncedResumption[];
-  isPending(): boolean;
 }
 
 export function createResumptions(send: Connection['send']): Resumptions {
@@ -65,6 +64,5 @@ export function createResumptions(send: Connection['send']): Resumptions {
       [...here].flatMap(([activationId, { executionId, token }]) =>
         executionId === null ? [] : { activationId, executionId, token },
       ),
-    isPending: () => here.size > 0,
   };
 }

@@ -26,7 +26,8 @@ const REMEMBERED = 4_096;
 /** Adds an id, and forgets the oldest where there are many: what is repeated, is repeated soon. */
 export function remember(ids: Set<string>, id: string): void {
   ids.add(id);
-  if (ids.size > REMEMBERED) ids.delete(ids.values().next().value as string);
+  const [oldest] = ids;
+  if (ids.size > REMEMBERED) ids.delete(oldest as string);
 }
 
 /** Calls what a page gave us; what it throws is the page's to see, and stops nothing of ours. */

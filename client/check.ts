@@ -1,0 +1,21 @@
+/** What a page gives us, checked as Web IDL would: what is wrong is a `TypeError`. */
+
+export function check(holds: boolean, complaint: string): asserts holds {
+  if (!holds) throw new TypeError(complaint);
+}
+
+export function checkObject(value: unknown, what: string): void {
+  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  check(isObject, `${what} must be an object.`);
+}
+
+export function checkFunction(value: unknown, what: string): void {
+  check(typeof value === 'function', `${what} must be a function.`);
+}
+
+/** JSON text of an object. What `JSON.stringify` throws, it throws too. */
+export function objectText(value: unknown, what: string): string {
+  const text = JSON.stringify(value);
+  check(/^[[{]/.test(text), `${what} must be an object, in JSON too.`);
+  return text;
+}
