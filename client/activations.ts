@@ -11,6 +11,7 @@ import type {
   Activate,
   AnnouncedActivation,
   End,
+  EndReport,
   Grant,
   Reply,
 } from '../shared/protocol.ts';
@@ -29,10 +30,10 @@ interface ActivationHere {
   /** The caller in this tab; `null` if the worker commanded it. */
   readonly caller: LocalCaller | null;
   readonly toolName: string;
-  readonly controller: AbortController;
+  /** Once it has started. */
+  controller: AbortController | null;
   /** Not answered yet. */
   readonly requests: Set<Promise<unknown>>;
-  started: boolean;
 }
 
 /** What activations need of the document around them. */
@@ -85,21 +86,20 @@ export function createActivations({
       facts: { activationId, executionId, key, stored, call: stored ? null : call, end: null },
       caller,
       toolName,
-      controller: new AbortController(),
+      controller: null,
       requests: new Set(),
-      started: false,
     };
     here.set(activationId, activation);
     remember(begun, activationId);
     const start = (): void => {
       if (!here.has(activationId)) return;
       const callback = find();
-      if (callback !== undefined) return void run(activation, callback, input.text ?? '{}');
+      if (callback) return void run(activation, callback, input.text ?? '{}');
       here.delete(activationId);
       caller?.failed(failure('tool-unavailable', false));
     };
-    if (after === undefined) nextTask(start);
-    else void after.then(() => nextTask(start));
+    if (after) void after.then(() => nextTask(start));
+    else nextTask(start);
   };
 
   async function run(
@@ -107,15 +107,18 @@ export function createActivations({
     callback: ToolExecuteCallback,
     input: string,
   ): Promise<void> {
-    const { facts, caller, toolName, controller, requests } = activation;
-    activation.started = true;
+    const { facts, caller, toolName, requests } = activation;
+    const controller = new AbortController();
+    activation.controller = controller;
     fire(new ToolActivatedEvent('toolactivated', { toolName }));
     const isLeaving = lifetime.watchDeparture();
     const invocation = new ModelContextToolInvocation((lifetime) => request(activation, lifetime));
-    const { signal } = controller;
     let result: ReturnType<typeof resultText>;
     try {
-      result = resultText(await callback(JSON.parse(input), { signal, invocation }), limit);
+      result = resultText(
+        await callback(JSON.parse(input), { signal: controller.signal, invocation }),
+        limit,
+      );
     } catch (thrown) {
       const what = `${toolName} threw`;
       console.warn(`webmcp-relay: ${what}`, thrown);
@@ -125,31 +128,29 @@ export function createActivations({
     const end = endOf(result, isLeaving);
     // Whether it gave an answer or an output is known once its requests are answered.
     while (requests.size > 0) await Promise.allSettled(requests);
-    const { activationId, stored } = facts;
-    if (!here.has(activationId)) return;
+    if (!here.has(facts.activationId)) return;
     facts.end = end;
-    if (stored || caller === null) return report(facts, end);
-    here.delete(activationId);
+    if (facts.stored || !caller) return report(facts);
+    here.delete(facts.activationId);
     caller.ended(end);
   }
 
   /** Tells the worker. What it has stored is safe; any other end is kept until its caller has it. */
-  async function report(facts: AnnouncedActivation, end: End): Promise<void> {
-    const { activationId, executionId, key, stored } = facts;
-    const { ok } = await send('reportEnd', { activationId, executionId, key, end });
-    if (stored || !ok) here.delete(activationId);
+  async function report({ stored, call: _, ...ended }: AnnouncedActivation): Promise<void> {
+    const { ok } = await send('reportEnd', ended as EndReport);
+    if (stored || !ok) here.delete(ended.activationId);
   }
 
   async function request(
     { facts, caller, requests }: ActivationHere,
     lifetimeOfToken: number,
   ): Promise<Reply<string>> {
-    const { activationId, executionId, call, key, end } = facts;
-    if (!here.has(activationId) || end !== null || !lifetime.isActive()) {
+    const { stored: _, end, ...asking } = facts;
+    if (!here.has(facts.activationId) || end || !lifetime.isActive()) {
       return { ok: false, error: failure('not-running', true) };
     }
     caller?.tokenRequested();
-    const request = requestToken({ activationId, executionId, call, key, lifetime: lifetimeOfToken });
+    const request = requestToken({ ...asking, lifetime: lifetimeOfToken });
     requests.add(request);
     try {
       const reply = await request;
@@ -170,22 +171,22 @@ export function createActivations({
     drop(id, reason) {
       const activation = here.get(id);
       here.delete(id);
-      if (!activation?.started || activation.facts.end !== null) return;
+      if (!activation?.controller || activation.facts.end) return;
       const { controller, toolName } = activation;
       controller.abort(reason);
       fire(new ToolCancelEvent('toolcancel', { toolName }));
     },
     leave() {
-      for (const [id, { facts, caller, controller, started }] of here) {
+      for (const [id, { facts, caller, controller }] of here) {
         here.delete(id);
-        if (facts.end !== null) continue;
-        controller.abort(new DOMException('The document went away.', 'AbortError'));
-        if (!facts.stored) caller?.failed(failure('navigated', started));
+        if (facts.end) continue;
+        controller?.abort(new DOMException('The document went away.', 'AbortError'));
+        if (!facts.stored) caller?.failed(failure('navigated', controller !== null));
       }
     },
     announced: () =>
       [...here.values()]
-        .filter(({ facts, caller, requests }) => facts.stored || caller === null || requests.size > 0)
+        .filter(({ facts, caller, requests }) => facts.stored || !caller || requests.size > 0)
         .map(({ facts }) => facts),
   };
 }

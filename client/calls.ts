@@ -39,11 +39,15 @@ export interface CallOptions {
 interface CallHere extends KeyedCall {
   /** The document in this tab that runs it; `null` if the worker takes care. */
   readonly target: Neighbour | null;
-  /** Has the worker heard of it? `'maybe'`: its tool has asked for a token. */
-  known: 'no' | 'maybe' | 'sent' | 'stored';
+  /** May the worker have heard of it? */
+  heard: boolean;
+  /** Is it certain that the worker has it in storage? */
+  stored: boolean;
   readonly outputs: Set<string>;
   readonly onoutput: OutputListener;
   outcome: Promise<string | null>;
+  /** If it was collected. */
+  handle?: PendingExecutionHandle;
   fulfil(value: Value): void;
   fail(error: ErrorRecord): void;
 }
@@ -77,7 +81,6 @@ export interface Calls {
 
 export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
   const here = new Map<ExecutionId, CallHere>();
-  const collected = new Map<ExecutionId, PendingExecutionHandle>();
   /** Settled here: an acknowledgement that was lost is given again. */
   const finished = new Set<ExecutionId>();
 
@@ -88,7 +91,15 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     { signal, onoutput }: CallOptions,
   ): CallHere {
     const { executionId } = call;
-    const waiting = { call, key, target, known: 'no', outputs: new Set(), onoutput } as CallHere;
+    const waiting = {
+      call,
+      key,
+      target,
+      heard: false,
+      stored: false,
+      outputs: new Set(),
+      onoutput,
+    } as Partial<CallHere> as CallHere;
     here.set(executionId, waiting);
     waiting.outcome = new Promise((resolve, reject) => {
       const close = (): void => {
@@ -100,7 +111,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
         close();
         reject(signal?.reason);
         target?.abort(executionId, signal?.reason);
-        if (waiting.known !== 'no') void send('cancel', { executionId });
+        if (waiting.heard) void send('cancel', { executionId });
       };
       signal?.addEventListener('abort', abort);
       waiting.fulfil = ({ text = null }) => {
@@ -121,13 +132,13 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     options: CallOptions,
   ): Promise<string | null> {
     const waiting = open(command, target, options);
-    if (target === null) viaWorker(command, waiting);
-    else withinTab(command, waiting, target);
+    if (target) withinTab(command, waiting, target);
+    else viaWorker(command, waiting);
     return waiting.outcome;
   }
 
   function viaWorker(command: KeyedCall, waiting: CallHere): void {
-    waiting.known = 'sent';
+    waiting.heard = true;
     const { executionId } = command.call;
     void send('execute', command).then((reply) => {
       if (!reply.ok) waiting.fail(reply.error);
@@ -140,10 +151,10 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     const { executionId } = command.call;
     const caller: LocalCaller = {
       tokenRequested() {
-        if (waiting.known === 'no') waiting.known = 'maybe';
+        waiting.heard = true;
       },
       stored() {
-        waiting.known = 'stored';
+        waiting.stored = true;
         if (here.has(executionId)) wake();
         else void send('cancel', { executionId });
       },
@@ -152,18 +163,18 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
         else waiting.fail(JSON.parse(end.error.text as string));
       },
       failed(error) {
-        if (waiting.known === 'no') waiting.fail(error);
-        else if (waiting.known === 'maybe' && here.has(executionId)) announce();
+        if (!waiting.heard) waiting.fail(error);
+        else if (!waiting.stored && here.has(executionId)) announce();
       },
     };
     const refusal = target.activate(command, caller);
-    if (refusal !== null) waiting.fail(refusal);
-    if (refusal !== null || target.window === window) return;
+    if (refusal) waiting.fail(refusal);
+    if (refusal || target.window === window) return;
     // A frame that is removed, or crashes, may not be able to say so.
     const timer = setInterval(() => {
       const { closed } = target.window;
       if (closed) caller.failed(failure('document-lost', true));
-      if (closed || waiting.known === 'stored' || !here.has(executionId)) clearInterval(timer);
+      if (closed || waiting.stored || !here.has(executionId)) clearInterval(timer);
     }, 1_000);
   }
 
@@ -175,7 +186,8 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
       handle.onoutput?.(text);
     };
     const waiting = open(command, null, { signal: controller.signal, onoutput });
-    waiting.known = 'stored';
+    waiting.heard = true;
+    waiting.stored = true;
     const handle = {
       id: executionId,
       toolName,
@@ -188,10 +200,9 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     };
     const settled = (): void => {
       handle.state = 'settled';
-      collected.delete(executionId);
     };
     handle.outcome.then(settled, settled);
-    collected.set(executionId, handle);
+    waiting.handle = handle;
     for (const output of outputs) deliverOutput({ executionId, ...output });
     return handle;
   }
@@ -207,15 +218,15 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     execute,
     collect: (pending) =>
       pending.flatMap((execution) => {
-        const { executionId } = execution.call;
-        return collected.get(executionId) ?? (here.has(executionId) ? [] : handleOf(execution));
+        const waiting = here.get(execution.call.executionId);
+        return waiting ? (waiting.handle ?? []) : handleOf(execution);
       }),
     settle({ executionId, ending }) {
       const waiting = here.get(executionId);
       if (ending.type === 'result') waiting?.fulfil(ending.value);
       else {
         const { reason, started, detail } = ending;
-        waiting?.fail({ message: '', ...JSON.parse(detail?.text ?? '{}'), reason, started });
+        waiting?.fail({ ...JSON.parse(detail?.text ?? '{}'), reason, started });
       }
       // What is not awaited here is not acknowledged: somebody else may collect it.
       if (!finished.has(executionId)) throw new Error('No such call.');
@@ -223,18 +234,18 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     deliverOutput,
     announced: () =>
       [...here.values()]
-        .filter(({ known }) => known !== 'no')
-        .map(({ call, key, known }) => ({ call, key, stored: known !== 'sent' })),
+        .filter(({ heard }) => heard)
+        .map(({ call, key, stored, target }) => ({ call, key, stored: stored || target !== null })),
     leave() {
-      const lost = [...here.values()].filter(({ known }) => known === 'no');
+      const lost = [...here.values()].filter(({ heard }) => !heard);
       for (const { call, target } of lost) {
         if (target?.window !== window) target?.abort(call.executionId, undefined);
       }
       return lost.map(({ call }) => call);
     },
     returned() {
-      for (const { known, fail } of here.values()) {
-        if (known === 'no' || known === 'sent') fail(failure('navigated', true));
+      for (const { heard, stored, target, fail } of here.values()) {
+        if (!heard || !(stored || target)) fail(failure('navigated', true));
       }
     },
   };

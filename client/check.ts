@@ -5,17 +5,16 @@ export function check(holds: boolean, complaint: string): asserts holds {
 }
 
 export function checkObject(value: unknown, what: string): void {
-  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  check(isObject, `${what} must be an object.`);
+  check(Object(value) === value, `${what} must be an object.`);
 }
 
 export function checkFunction(value: unknown, what: string): void {
   check(typeof value === 'function', `${what} must be a function.`);
 }
 
-/** JSON text of an object. What `JSON.stringify` throws, it throws too. */
+/** JSON text of an object, which must be one as JSON too. What `JSON.stringify` throws, it throws. */
 export function objectText(value: unknown, what: string): string {
   const text = JSON.stringify(value);
-  check(/^[[{]/.test(text), `${what} must be an object, in JSON too.`);
+  check(/^[[{]/.test(text), `${what} must be an object.`);
   return text;
 }

@@ -60,8 +60,8 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     addEventListener('beforeunload', depart);
   } else {
     navigation.addEventListener('navigate', (event) => {
-      const { destination, downloadRequest, hashChange } = event as NavigateEventLike;
-      if (!destination.sameDocument && !hashChange && downloadRequest === null) depart();
+      const { destination, hashChange, downloadRequest } = event as NavigateEventLike;
+      if (!(destination.sameDocument || hashChange) && downloadRequest === null) depart();
     });
     // An intercepted navigation succeeds in this document; one that was stopped, or brought no document, fails here.
     navigation.addEventListener('navigatesuccess', stay);

@@ -10,10 +10,9 @@ import { check, checkFunction, checkObject } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
-import { within } from './task.ts';
 import type { ModelContextTool } from './tools.ts';
 import { inputText } from './values.ts';
-import { type Neighbour, neighbours } from './window-tree.ts';
+import { type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
 
 const SCOPES = ['traversable', 'group', 'document'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -78,9 +77,8 @@ export class ModelContext extends EventTarget {
   /** @internal */
   constructor(options: RelayOptions) {
     super();
-    const relay = createRelay(options, (event) => this.dispatchEvent(event));
-    this.#relay = relay;
-    this.relay = relay.status;
+    this.#relay = createRelay(options, (event) => this.dispatchEvent(event));
+    this.relay = this.#relay.status;
   }
 
   /**
@@ -93,14 +91,7 @@ export class ModelContext extends EventTarget {
   async registerTool(tool: ModelContextTool, options: RegisterToolOptions = {}): Promise<void> {
     this.#requireActive();
     const signal = signalOf(options);
-    const { unregister, changed } = this.#relay.registerTool(tool);
-    return new Promise((resolve, reject) => {
-      signal?.addEventListener('abort', () => {
-        unregister();
-        reject(signal.reason);
-      });
-      changed.then(resolve);
-    });
+    return this.#relay.registerTool(tool, signal);
   }
 
   /**
@@ -109,12 +100,16 @@ export class ModelContext extends EventTarget {
    *
    * Rejects with `inactive-document`; for `scope: 'group'` with whatever keeps the worker from serving this document.
    */
-  async getTools({ scope = 'traversable', readyTimeout }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
+  async getTools({
+    scope = 'traversable',
+    readyTimeout = PARSING_BOUND,
+  }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
     this.#requireActive();
     check(SCOPES.includes(scope), `There is no scope ${scope}.`);
-    const here = neighbours().filter((neighbour) => scope !== 'document' || neighbour.window === window);
+    const here = scope === 'document' ? [neighbourOf(window) as Neighbour] : neighbours();
     const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
-    await within(Math.min(readyTimeout ?? PARSING_BOUND, PARSING_BOUND), parsed);
+    const bound = new Promise((resolve) => setTimeout(resolve, Math.min(readyTimeout, PARSING_BOUND)));
+    await Promise.race([parsed, bound]);
     const owners = here.map<Owner>(({ identity, tools, window }) => ({
       ...identity(),
       tools: tools(),
@@ -208,11 +203,8 @@ export class ModelContext extends EventTarget {
 function signalOf(options: { signal?: AbortSignal }): AbortSignal | undefined {
   checkObject(options, 'The options');
   const { signal } = options;
-  check(
-    signal === undefined || typeof signal?.throwIfAborted === 'function',
-    'signal must be an AbortSignal.',
-  );
-  signal?.throwIfAborted();
+  // Of anything else this is a TypeError too.
+  if (signal !== undefined) signal.throwIfAborted();
   return signal;
 }
 

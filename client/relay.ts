@@ -27,9 +27,9 @@ import type { ToolOwner } from '../shared/tool.ts';
 import { createActivations } from './activations.ts';
 import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
-import { relayError } from './errors.ts';
+import { relayError, unwrap } from './errors.ts';
 import { ToolChangeEvent } from './events.ts';
-import { createIdentity, type Identity } from './identity.ts';
+import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { watchLifetime, whenParsed } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
@@ -61,10 +61,9 @@ export interface Target {
 }
 
 export interface Relay {
-  readonly identity: Identity;
   isActive(): boolean;
-  /** Registers, and gives the way to undo just that; `changed` settles once the tab has been told. */
-  registerTool(tool: ModelContextTool): { unregister(): void; changed: Promise<void> };
+  /** Resolves once the tab has been told. `signal` undoes it, and nothing else. */
+  registerTool(tool: ModelContextTool, signal: AbortSignal | undefined): Promise<void>;
   execute(
     target: Target,
     input: string,
@@ -89,7 +88,6 @@ export interface RelayStatus {
 }
 
 export function createRelay(options: RelayOptions, fire: (event: Event) => void): Relay {
-  const bounds = { ...BOUNDS, ...options.bounds };
   const sizes = { ...SIZES, ...options.sizes };
   const tools = createTools(sizes);
   const watchers = new Set<(snapshot: Snapshot) => void>();
@@ -103,7 +101,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     if (method === 'reportEnd') {
       mayStay ||= 'leaving' in (argument as EndReport).end;
       // An agent that has the result lists the tools that it implies.
-      if (announcedChange !== undefined) announceTools();
+      if (announcedChange) announceTools();
     }
     return connection.send(method, argument);
   };
@@ -149,10 +147,9 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   const connection: Connection = createConnection(
     {
+      ...options,
       worker: options.worker ?? '/webmcp-relay-sw.js',
-      scope: options.scope,
-      register: options.register,
-      bounds,
+      bounds: { ...BOUNDS, ...options.bounds },
     },
     {
       hello,
@@ -255,14 +252,14 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     const resumption = activationId === call.executionId ? undefined : resumptions.take(activationId);
     const callback =
       activationId === call.executionId ? tools.find(call.registrationId) : resumption?.callback;
-    if (callback === undefined) return failure('tool-unavailable', false);
+    if (!callback) return failure('tool-unavailable', false);
     activations.begin(command, null, () => callback, resumption?.answered);
     return null;
   }
 
   function activateForNeighbour({ call, key }: KeyedCall, caller: LocalCaller): ErrorRecord | null {
     const find = (): ToolExecuteCallback | undefined => tools.find(call.registrationId);
-    if (!lifetime.isActive() || find() === undefined) return failure('tool-unavailable', false);
+    if (!lifetime.isActive() || !find()) return failure('tool-unavailable', false);
     activations.begin({ activationId: call.executionId, call, key }, caller, find);
     return null;
   }
@@ -287,21 +284,22 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   showNeighbour(neighbour);
 
   return {
-    get identity() {
-      return identity.current;
-    },
     isActive: lifetime.isActive,
-    registerTool(tool) {
+    registerTool(tool, signal) {
       const id = tools.register(tool);
-      const unregister = (): void => {
-        if (tools.unregister(id)) void toolsChanged();
-      };
-      return { unregister, changed: toolsChanged() };
+      return new Promise((resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          tools.unregister(id);
+          void toolsChanged();
+          reject(signal.reason);
+        });
+        void toolsChanged().then(resolve);
+      });
     },
     async execute({ neighbour, ...tool }, input, { keepalive, ...callOptions }) {
       // What may outlive its caller is in the worker's care from the start.
       const here = keepalive && connection.status().error === null ? null : neighbour;
-      if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', input, sizes.value));
+      if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', sizes.value));
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
       const { documentId, tabId, groupId, tabSecret } = identity.current;
@@ -352,9 +350,4 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       },
     },
   };
-}
-
-function unwrap<T>(reply: Reply<T>): T {
-  if (!reply.ok) throw relayError(reply.error);
-  return reply.value;
 }

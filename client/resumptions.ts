@@ -4,11 +4,10 @@
  * Kept: a callback is taken once; what was accepted is announced again to every worker until it is taken or dropped
  * (rule 5).
  */
-import { failure } from '../shared/errors.ts';
 import { type ActivationId, type ExecutionId, freshId } from '../shared/ids.ts';
 import type { AnnouncedResumption } from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
-import { relayError } from './errors.ts';
+import { relayFailure, unwrap } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { isToken } from './token.ts';
 
@@ -35,18 +34,14 @@ export function createResumptions(send: Connection['send']): Resumptions {
   const here = new Map<ActivationId, Resumption>();
 
   async function resume(token: string, callback: ToolExecuteCallback): Promise<void> {
-    if (!isToken(token)) throw relayError(failure('token-unknown', false));
+    if (!isToken(token)) throw relayFailure('token-unknown');
     const activationId = freshId();
     const answered = send('redeem', { activationId, token });
     const resumption: Resumption = { token, callback, answered, executionId: null };
     here.set(activationId, resumption);
     const reply = await answered;
-    if (reply.ok) {
-      resumption.executionId = reply.value.executionId;
-    } else {
-      here.delete(activationId);
-      throw relayError(reply.error);
-    }
+    if (!reply.ok) here.delete(activationId);
+    resumption.executionId = unwrap(reply).executionId;
   }
 
   return {

@@ -39,7 +39,7 @@ export interface Tools {
   list(): ToolDefinition[];
 }
 
-const NAME_PATTERN = /^[A-Za-z0-9_.-]{1,128}$/;
+const NAME_PATTERN = /^[\w.-]{1,128}$/;
 
 export function createTools(sizes: Sizes): Tools {
   const entries = new Map<RegistrationId, Entry>();
@@ -53,10 +53,9 @@ export function createTools(sizes: Sizes): Tools {
     };
     if (list().some((other) => other.name === name))
       refuse('duplicate-name', `There is a tool ${name} already.`);
-    if (!NAME_PATTERN.test(name))
-      refuse('invalid-tool', 'A tool name has 1 to 128 characters of A-Za-z0-9_.-');
-    if (description === '') refuse('invalid-tool', 'A tool needs a description.');
-    if (entries.size >= sizes.tools) refuse('too-many', `A document may have ${sizes.tools} tools at most.`);
+    if (!NAME_PATTERN.test(name)) refuse('invalid-tool', `The name must match ${NAME_PATTERN}.`);
+    if (description === '') refuse('invalid-tool', 'The description is empty.');
+    if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
     entries.set(registrationId, entry);
     return registrationId;
   }
@@ -73,11 +72,11 @@ function convert(tool: ModelContextTool, limit: number): Entry {
   checkFunction(execute, 'execute');
   const { inputSchema } = tool;
   const name = required('name', tool.name);
-  const { title } = tool;
+  const { title = '' } = tool;
   const definition = {
     registrationId: freshId(),
     name,
-    title: title === undefined ? '' : String(title).toWellFormed(),
+    title: String(title).toWellFormed(),
     description,
     inputSchema: inputSchema === undefined ? '' : schemaText(inputSchema, limit),
     annotations,
@@ -99,6 +98,6 @@ function convertAnnotations(annotations: Partial<ToolAnnotations> | undefined): 
 
 function schemaText(schema: object, limit: number): string {
   const text = objectText(schema, 'inputSchema');
-  if (isLonger(text, limit)) throw relayError(tooLarge('input schema', text, limit));
+  if (isLonger(text, limit)) throw relayError(tooLarge('input schema', limit));
   return text;
 }

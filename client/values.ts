@@ -3,7 +3,7 @@
  */
 import { isLonger } from '../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../shared/errors.ts';
-import { check, objectText } from './check.ts';
+import { check, checkObject, objectText } from './check.ts';
 
 /**
  * An agent's input → JSON text of an object. An omitted one is `{}`; a string must be such a text itself.
@@ -11,15 +11,15 @@ import { check, objectText } from './check.ts';
  */
 export function inputText(input: unknown = {}): string {
   if (typeof input !== 'string') return objectText(input, 'The input');
-  check(isObjectText(input), 'The input must be an object, or the JSON text of one.');
+  checkObject(parsed(input), 'The input, read as JSON,');
   return input;
 }
 
-function isObjectText(text: string): boolean {
+function parsed(text: string): unknown {
   try {
-    return typeof (JSON.parse(text) ?? '') === 'object';
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -28,22 +28,18 @@ export function resultText(value: unknown, limit: number): { text: string | null
   if (value === undefined) return { text: null };
   try {
     const text = typeof value === 'string' ? value : JSON.stringify(value, bigIntAsText);
-    if (text === undefined) return unserialisable(`A ${typeof value} has no JSON text.`);
-    if (isLonger(text, limit)) return tooLarge('result', text, limit);
+    check(text !== undefined, `A ${typeof value} has no JSON text.`);
+    if (isLonger(text, limit)) return tooLarge('result', limit);
     return { text: typeof value === 'bigint' ? String(value) : text };
   } catch (thrown) {
     const path = pathOfOffender(value);
-    return unserialisable(`The result cannot be written as JSON${path && ` at ${path}`}: ${String(thrown)}`);
+    const message = `The result cannot be JSON${path && ` at ${path}`}: ${String(thrown)}`;
+    return failure('not-serialisable', true, message);
   }
 }
 
-export function tooLarge(what: string, text: string, limit: number): ErrorRecord {
-  const message = `The ${what} has ${text.length} characters; ${limit} bytes are allowed.`;
-  return failure('too-large', what === 'result', message);
-}
-
-function unserialisable(message: string): ErrorRecord {
-  return failure('not-serialisable', true, message);
+export function tooLarge(what: string, limit: number): ErrorRecord {
+  return failure('too-large', what === 'result', `The ${what} is longer than ${limit} bytes.`);
 }
 
 function bigIntAsText(_key: string, value: unknown): unknown {
