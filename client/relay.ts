@@ -37,7 +37,7 @@ import { guarded, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
 import { createTools, type ModelContextTool } from './tools.ts';
 import { tooLarge } from './values.ts';
-import { type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
+import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
   /** Address of the worker's script. Default: `webmcp-relay-sw.js` beside the page's root. */
@@ -118,7 +118,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
   });
 
-  const identity = createIdentity(lifetime.prerendering, lifetime.activated);
+  const identity = createIdentity(lifetime);
 
   const activations = createActivations({ limit: sizes.value, lifetime, fire, requestToken, send });
 
@@ -173,7 +173,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     abort: activations.drop,
     adopt(tabId, tabSecret) {
       identity.adopt(tabId, tabSecret);
-      if (window.top !== window) connection.renew();
+      if (!isTop()) connection.renew();
     },
   };
 
@@ -188,7 +188,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   /** The worker gives a copied tab an id of its own; the frames of the tab follow. */
   function adoptTabId(tabId: string): void {
-    if (window.top !== window || tabId === identity.current.tabId) return;
+    if (!isTop() || tabId === identity.current.tabId) return;
     const tabSecret = freshSecret();
     for (const { adopt } of neighbours()) adopt(tabId, tabSecret);
   }
