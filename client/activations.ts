@@ -31,7 +31,7 @@ interface ActivationHere {
   readonly caller: LocalCaller | null;
   readonly toolName: string;
   /** Once it has started. */
-  controller: AbortController | null;
+  controller?: AbortController;
   /** Not answered yet. */
   readonly requests: Set<Promise<unknown>>;
 }
@@ -86,7 +86,6 @@ export function createActivations({
       facts: { activationId, executionId, key, stored, call: stored ? null : call, end: null },
       caller,
       toolName,
-      controller: null,
       requests: new Set(),
     };
     here.set(activationId, activation);
@@ -181,7 +180,7 @@ export function createActivations({
         here.delete(id);
         if (facts.end) continue;
         controller?.abort(new DOMException('The document went away.', 'AbortError'));
-        if (!facts.stored) caller?.failed(failure('navigated', controller !== null));
+        if (!facts.stored) caller?.failed(failure('navigated', controller !== undefined));
       }
     },
     announced: () =>

@@ -40,9 +40,9 @@ interface CallHere extends KeyedCall {
   /** The document in this tab that runs it; `null` if the worker takes care. */
   readonly target: Neighbour | null;
   /** May the worker have heard of it? */
-  heard: boolean;
+  heard?: boolean;
   /** Is it certain that the worker has it in storage? */
-  stored: boolean;
+  stored?: boolean;
   readonly outputs: Set<string>;
   readonly onoutput: OutputListener;
   outcome: Promise<string | null>;
@@ -85,21 +85,9 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
   const finished = new Set<ExecutionId>();
 
   /** Awaits the outcome of a call: everything that may settle it. */
-  function open(
-    { call, key }: KeyedCall,
-    target: Neighbour | null,
-    { signal, onoutput }: CallOptions,
-  ): CallHere {
-    const { executionId } = call;
-    const waiting = {
-      call,
-      key,
-      target,
-      heard: false,
-      stored: false,
-      outputs: new Set(),
-      onoutput,
-    } as Partial<CallHere> as CallHere;
+  function open(command: KeyedCall, target: Neighbour | null, { signal, onoutput }: CallOptions): CallHere {
+    const { executionId } = command.call;
+    const waiting = { ...command, target, outputs: new Set(), onoutput } as Partial<CallHere> as CallHere;
     here.set(executionId, waiting);
     waiting.outcome = new Promise((resolve, reject) => {
       const close = (): void => {

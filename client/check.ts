@@ -8,10 +8,6 @@ export function checkObject(value: unknown, what: string): void {
   check(Object(value) === value, `${what} must be an object.`);
 }
 
-export function checkFunction(value: unknown, what: string): void {
-  check(typeof value === 'function', `${what} must be a function.`);
-}
-
 /** JSON text of an object, which must be one as JSON too. What `JSON.stringify` throws, it throws. */
 export function objectText(value: unknown, what: string): string {
   const text = JSON.stringify(value);

@@ -6,7 +6,7 @@
  */
 import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
-import { check, checkFunction, checkObject } from './check.ts';
+import { check, checkObject } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
@@ -146,7 +146,7 @@ export class ModelContext extends EventTarget {
     const text = inputText(input);
     const { keepalive, onoutput } = options;
     const signal = signalOf(options);
-    return this.#relay.execute(targetOf(tool), text, { signal, keepalive: Boolean(keepalive), onoutput });
+    return this.#relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
   }
 
   /**
@@ -158,7 +158,7 @@ export class ModelContext extends EventTarget {
    */
   async resumeTool(token: string, callback: ToolExecuteCallback): Promise<void> {
     const text = `${token}`;
-    checkFunction(callback, 'The callback');
+    check(typeof callback === 'function', 'The callback must be a function.');
     this.#requireActive();
     return this.#relay.resumeTool(text, callback);
   }

@@ -43,7 +43,7 @@ export interface RelayOptions {
   /** Address of the worker's script. Default: `webmcp-relay-sw.js` beside the page's root. */
   worker?: string | URL;
   /** Default: the folder of the worker's script. */
-  scope?: string;
+  scope?: string | undefined;
   /** `false`: the site registers its own worker, which includes the relay. */
   register?: boolean;
   /** Milliseconds; defaults in the README. */
@@ -249,11 +249,12 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     if (acknowledged !== undefined) return acknowledged;
     if (!lifetime.isActive()) return failure('tool-unavailable', false);
     if (Date.now() > refuseAfter) return failure('document-unresponsive', false);
-    const resumption = activationId === call.executionId ? undefined : resumptions.take(activationId);
-    const callback =
-      activationId === call.executionId ? tools.find(call.registrationId) : resumption?.callback;
+    const { callback, answered } =
+      activationId === call.executionId
+        ? { callback: tools.find(call.registrationId) }
+        : resumptions.take(activationId);
     if (!callback) return failure('tool-unavailable', false);
-    activations.begin(command, null, () => callback, resumption?.answered);
+    activations.begin(command, null, () => callback, answered);
     return null;
   }
 

@@ -16,14 +16,14 @@ interface Resumption {
   readonly callback: ToolExecuteCallback;
   /** Settles once `resumeTool()` has: the callback runs later than that. */
   readonly answered: Promise<unknown>;
-  executionId: ExecutionId | null;
+  executionId?: ExecutionId;
 }
 
 export interface Resumptions {
   /** Resolves once the token is accepted; rejects with a RelayError. */
   resume(token: string, callback: ToolExecuteCallback): Promise<void>;
   /** The callback whose turn it is; it is gone from here then. */
-  take(id: ActivationId): Pick<Resumption, 'callback' | 'answered'> | undefined;
+  take(id: ActivationId): Partial<Resumption>;
   /** It will not run. */
   drop(id: ActivationId): void;
   leave(): void;
@@ -37,7 +37,7 @@ export function createResumptions(send: Connection['send']): Resumptions {
     if (!isToken(token)) throw relayFailure('token-unknown');
     const activationId = freshId();
     const answered = send('redeem', { activationId, token });
-    const resumption: Resumption = { token, callback, answered, executionId: null };
+    const resumption: Resumption = { token, callback, answered };
     here.set(activationId, resumption);
     const reply = await answered;
     if (!reply.ok) here.delete(activationId);
@@ -47,7 +47,7 @@ export function createResumptions(send: Connection['send']): Resumptions {
   return {
     resume,
     take(id) {
-      const resumption = here.get(id);
+      const resumption = here.get(id) ?? {};
       here.delete(id);
       return resumption;
     },
@@ -57,7 +57,7 @@ export function createResumptions(send: Connection['send']): Resumptions {
     leave: () => here.clear(),
     announced: () =>
       [...here].flatMap(([activationId, { executionId, token }]) =>
-        executionId === null ? [] : { activationId, executionId, token },
+        executionId ? { activationId, executionId, token } : [],
       ),
   };
 }

@@ -7,7 +7,7 @@ import { isLonger, type Sizes } from '../shared/bounds.ts';
 import type { Reason } from '../shared/errors.ts';
 import { freshId, type RegistrationId } from '../shared/ids.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
-import { check, checkFunction, checkObject, objectText } from './check.ts';
+import { check, checkObject, objectText } from './check.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { tooLarge } from './values.ts';
@@ -24,8 +24,7 @@ export interface ModelContextTool {
   annotations?: Partial<ToolAnnotations>;
 }
 
-interface Entry {
-  readonly definition: ToolDefinition;
+interface Entry extends ToolDefinition {
   readonly execute: ToolExecuteCallback;
 }
 
@@ -43,11 +42,12 @@ const NAME_PATTERN = /^[\w.-]{1,128}$/;
 
 export function createTools(sizes: Sizes): Tools {
   const entries = new Map<RegistrationId, Entry>();
-  const list = (): ToolDefinition[] => [...entries.values()].map(({ definition }) => definition);
+  const list = (): ToolDefinition[] =>
+    [...entries.values()].map(({ execute: _, ...definition }) => definition);
 
   function register(tool: ModelContextTool): RegistrationId {
     const entry = convert(tool, sizes.schema);
-    const { name, description, registrationId } = entry.definition;
+    const { name, description, registrationId } = entry;
     const refuse = (reason: Reason, message: string): void => {
       throw relayFailure(reason, false, message);
     };
@@ -69,19 +69,19 @@ function convert(tool: ModelContextTool, limit: number): Entry {
   const annotations = convertAnnotations(tool.annotations);
   const description = required('description', tool.description);
   const { execute } = tool;
-  checkFunction(execute, 'execute');
+  check(typeof execute === 'function', 'execute must be a function.');
   const { inputSchema } = tool;
   const name = required('name', tool.name);
   const { title = '' } = tool;
-  const definition = {
+  return {
     registrationId: freshId(),
     name,
     title: String(title).toWellFormed(),
     description,
     inputSchema: inputSchema === undefined ? '' : schemaText(inputSchema, limit),
     annotations,
+    execute,
   };
-  return { definition, execute };
 }
 
 function required(member: string, value: unknown): string {
@@ -93,7 +93,7 @@ function convertAnnotations(annotations: Partial<ToolAnnotations> | undefined): 
   if (annotations === undefined || annotations === null) return null;
   checkObject(annotations, 'annotations');
   const hints = ['consequentialHint', 'debugging', 'readOnlyHint', 'untrustedContentHint'] as const;
-  return Object.fromEntries(hints.map((hint) => [hint, Boolean(annotations[hint])])) as never;
+  return Object.fromEntries(hints.map((hint) => [hint, !!annotations[hint]])) as never;
 }
 
 function schemaText(schema: object, limit: number): string {

@@ -27,10 +27,11 @@ function parsed(text: string): unknown {
 export function resultText(value: unknown, limit: number): { text: string | null } | ErrorRecord {
   if (value === undefined) return { text: null };
   try {
-    const text = typeof value === 'string' ? value : JSON.stringify(value, bigIntAsText);
+    const plain = bigIntAsText('', value);
+    const text = typeof plain === 'string' ? plain : JSON.stringify(plain, bigIntAsText);
     check(text !== undefined, `A ${typeof value} has no JSON text.`);
     if (isLonger(text, limit)) return tooLarge('result', limit);
-    return { text: typeof value === 'bigint' ? String(value) : text };
+    return { text };
   } catch (thrown) {
     const path = pathOfOffender(value);
     const message = `The result cannot be JSON${path && ` at ${path}`}: ${String(thrown)}`;
