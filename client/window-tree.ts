@@ -48,7 +48,7 @@ export function isTop(): boolean {
 }
 
 export function showNeighbour(neighbour: Neighbour): void {
-  Object.defineProperty(window, NEIGHBOUR, { value: neighbour, configurable: true });
+  window[NEIGHBOUR] = neighbour;
 }
 
 /** The neighbour in a window; `undefined` if the window is of another origin, gone, or without a relay. */
