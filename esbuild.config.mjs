@@ -21,6 +21,10 @@ const outputs = [
 /** workbox-window's modern build: its default one is for browsers that have no service workers to speak of. */
 const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 
+/** Members that only the libraries know of: workbox-window's private ones, its events', Comlink's handlers'. */
+const LIBRARIES_OWN =
+  /^(_.*|canHandle|(de)?serialize|isExternal|isUpdate|originalEvent|wasWaiting.*|messageS.*|getSW)$/;
+
 /** @param {{ outdir?: string, define?: Record<string, string> }} options */
 export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
   const defined = { 'process.env.NODE_ENV': '"production"', ...define };
@@ -62,9 +66,16 @@ async function buildOne({ name, entry, format }, outdir, define) {
     ecma: 2020,
     module: format === 'esm',
     toplevel: true,
-    compress: { passes: 3, keep_fargs: false },
-    // workbox-window calls its private members so; nothing of ours begins with an underscore.
-    mangle: { properties: { regex: /^_/ } },
+    compress: {
+      passes: 5,
+      inline: 1,
+      keep_fargs: false,
+      lhs_constants: false,
+      // Nothing but classes is constructed, so any other function may be an arrow or a method.
+      unsafe_arrows: true,
+      unsafe_methods: true,
+    },
+    mangle: { properties: { regex: LIBRARIES_OWN } },
     format: { comments: false },
     sourceMap: { content: textOf('.js.map'), url: `${name}.js.map`, filename: `${name}.js` },
   });

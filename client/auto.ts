@@ -10,7 +10,7 @@ const { worker, scope, register } = script?.dataset ?? {};
 
 installModelContext({
   worker: worker ?? new URL('webmcp-relay-sw.js', script?.src || document.baseURI),
-  ...(scope !== undefined && { scope }),
+  scope,
   register: register !== 'false',
 });
 

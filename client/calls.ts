@@ -6,9 +6,17 @@
  */
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ExecutionId } from '../shared/ids.ts';
-import type { AnnouncedCall, Call, Ending, KeyedCall, Output, PendingExecution } from '../shared/protocol.ts';
+import type {
+  AnnouncedCall,
+  Call,
+  Ending,
+  KeyedCall,
+  Output,
+  PendingExecution,
+  Value,
+} from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
-import { type RelayError, relayError } from './errors.ts';
+import { relayError } from './errors.ts';
 import { guarded, remember } from './task.ts';
 import type { LocalCaller, Neighbour } from './window-tree.ts';
 
@@ -31,11 +39,17 @@ export interface CallOptions {
 interface CallHere extends KeyedCall {
   /** The document in this tab that runs it; `null` if the worker takes care. */
   readonly target: Neighbour | null;
-  /** Has the worker heard of it? `'maybe'`: its tool has asked for a token. */
-  known: 'no' | 'maybe' | 'sent' | 'stored';
+  /** May the worker have heard of it? */
+  heard?: boolean;
+  /** Is it certain that the worker has it in storage? */
+  stored?: boolean;
   readonly outputs: Set<string>;
-  onoutput: OutputListener;
-  settle(ending: Ending): void;
+  readonly onoutput: OutputListener;
+  outcome: Promise<string | null>;
+  /** If it was collected. */
+  handle?: PendingExecutionHandle;
+  fulfil(value: Value): void;
+  fail(error: ErrorRecord): void;
 }
 
 /** An execution that lost its caller, collected by this document (`semantics.md`, The caller leaves). */
@@ -55,51 +69,49 @@ export interface PendingExecutionHandle {
 export interface Calls {
   execute(command: KeyedCall, target: Neighbour | null, options: CallOptions): Promise<string | null>;
   collect(pending: readonly PendingExecution[]): PendingExecutionHandle[];
-  /** The outcome of a call of this document; `false` if it never awaited such a call. */
-  settle(executionId: ExecutionId, ending: Ending): boolean;
+  /** The outcome of a call of this document; throws if it never awaited such a call. */
+  settle(command: { executionId: ExecutionId; ending: Ending }): void;
   deliverOutput(output: { executionId: ExecutionId } & Output): void;
   announced(): AnnouncedCall[];
-  isPending(): boolean;
   /** The document goes away: what dies with it. */
   leave(): Call[];
   /** It is back from the back/forward cache: what died cannot be answered any more. */
   returned(): void;
 }
 
-export function createCalls(surroundings: CallSurroundings): Calls {
+export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
   const here = new Map<ExecutionId, CallHere>();
-  const collected = new Map<ExecutionId, PendingExecutionHandle>();
   /** Settled here: an acknowledgement that was lost is given again. */
   const finished = new Set<ExecutionId>();
 
-  /** Makes a promise for the outcome of a call, and everything that may settle it. */
-  function open(
-    { call, key }: KeyedCall,
-    target: Neighbour | null,
-    { signal, onoutput }: CallOptions,
-  ): Promise<string | null> {
-    return new Promise((resolve, reject) => {
-      const abort = (): void => cancel(call.executionId, () => reject(signal?.reason), signal?.reason);
-      const settle = (ending: Ending): void => {
-        here.delete(call.executionId);
-        remember(finished, call.executionId);
+  /** Awaits the outcome of a call: everything that may settle it. */
+  function open(command: KeyedCall, target: Neighbour | null, { signal, onoutput }: CallOptions): CallHere {
+    const { executionId } = command.call;
+    const waiting = { ...command, target, outputs: new Set(), onoutput } as Partial<CallHere> as CallHere;
+    here.set(executionId, waiting);
+    waiting.outcome = new Promise((resolve, reject) => {
+      const close = (): void => {
+        here.delete(executionId);
+        remember(finished, executionId);
         signal?.removeEventListener('abort', abort);
-        if (ending.type === 'result') resolve(ending.value.text ?? null);
-        else reject(errorOf(ending, call.executionId));
       };
-      signal?.addEventListener('abort', abort, { once: true });
-      here.set(call.executionId, { call, key, target, known: 'no', outputs: new Set(), onoutput, settle });
+      const abort = (): void => {
+        close();
+        reject(signal?.reason);
+        target?.abort(executionId, signal?.reason);
+        if (waiting.heard) void send('cancel', { executionId });
+      };
+      signal?.addEventListener('abort', abort);
+      waiting.fulfil = ({ text = null }) => {
+        close();
+        resolve(text);
+      };
+      waiting.fail = (error) => {
+        close();
+        reject(relayError({ ...error, executionId }));
+      };
     });
-  }
-
-  function cancel(executionId: ExecutionId, reject: () => void, reason: unknown): void {
-    const waiting = here.get(executionId);
-    if (waiting === undefined) return;
-    here.delete(executionId);
-    remember(finished, executionId);
-    reject();
-    waiting.target?.abort(executionId, reason);
-    if (waiting.known !== 'no') void surroundings.send('cancel', { executionId });
+    return waiting;
   }
 
   function execute(
@@ -107,148 +119,122 @@ export function createCalls(surroundings: CallSurroundings): Calls {
     target: Neighbour | null,
     options: CallOptions,
   ): Promise<string | null> {
-    const promise = open(command, target, options);
-    const waiting = here.get(command.call.executionId) as CallHere;
-    if (target === null) viaWorker(waiting);
-    else withinTab(waiting, target);
-    return promise;
+    const waiting = open(command, target, options);
+    if (target) withinTab(command, waiting, target);
+    else viaWorker(command, waiting);
+    return waiting.outcome;
   }
 
-  function viaWorker(waiting: CallHere): void {
-    waiting.known = 'sent';
-    const { call, key } = waiting;
-    void surroundings.send('execute', { call, key }).then((reply) => {
-      const isOpen = here.has(call.executionId);
-      if (!reply.ok && isOpen) waiting.settle(failed(reply.error));
+  function viaWorker(command: KeyedCall, waiting: CallHere): void {
+    waiting.heard = true;
+    const { executionId } = command.call;
+    void send('execute', command).then((reply) => {
+      if (!reply.ok) waiting.fail(reply.error);
       // Cancelled before it had arrived: whichever came first there, it is cancelled.
-      if (reply.ok && !isOpen) void surroundings.send('cancel', { executionId: call.executionId });
+      else if (!here.has(executionId)) void send('cancel', { executionId });
     });
   }
 
-  function withinTab(waiting: CallHere, target: Neighbour): void {
-    const { executionId } = waiting.call;
-    const isOpen = (): boolean => here.has(executionId);
+  function withinTab(command: KeyedCall, waiting: CallHere, target: Neighbour): void {
+    const { executionId } = command.call;
     const caller: LocalCaller = {
       tokenRequested() {
-        if (waiting.known === 'no') waiting.known = 'maybe';
+        waiting.heard = true;
       },
       stored() {
-        waiting.known = 'stored';
-        if (isOpen()) surroundings.wake();
-        else void surroundings.send('cancel', { executionId });
+        waiting.stored = true;
+        if (here.has(executionId)) wake();
+        else void send('cancel', { executionId });
       },
       ended(end) {
-        if (!isOpen()) return;
-        if (end.type === 'returned') waiting.settle({ type: 'result', value: end.value });
-        else waiting.settle({ type: 'failed', reason: end.reason, started: true, detail: end.error });
+        if (end.type === 'returned') waiting.fulfil(end.value);
+        else waiting.fail(JSON.parse(end.error.text as string));
       },
       failed(error) {
-        if (!isOpen() || waiting.known === 'stored') return;
-        if (waiting.known === 'no') waiting.settle(failed(error));
-        else surroundings.announce();
+        if (!waiting.heard) waiting.fail(error);
+        else if (!waiting.stored && here.has(executionId)) announce();
       },
     };
-    const refusal = target.activate({ call: waiting.call, key: waiting.key }, caller);
-    if (refusal !== null) waiting.settle(failed(refusal));
-    else watchTarget(waiting, target, caller);
-  }
-
-  /** A frame that is removed, or crashes, may not be able to say so. */
-  function watchTarget(waiting: CallHere, target: Neighbour, caller: LocalCaller): void {
-    if (target.window === window) return;
+    const refusal = target.activate(command, caller);
+    if (refusal) waiting.fail(refusal);
+    if (refusal || target.window === window) return;
+    // A frame that is removed, or crashes, may not be able to say so.
     const timer = setInterval(() => {
-      if (!here.has(waiting.call.executionId) || waiting.known === 'stored') clearInterval(timer);
-      else if (target.window.closed) {
-        clearInterval(timer);
-        caller.failed(failure('document-lost', true));
-      }
+      const { closed } = target.window;
+      if (closed) caller.failed(failure('document-lost', true));
+      if (closed || waiting.stored || !here.has(executionId)) clearInterval(timer);
     }, 1_000);
   }
 
-  function collect(pending: readonly PendingExecution[]): PendingExecutionHandle[] {
-    return pending
-      .filter(({ call: { executionId } }) => collected.has(executionId) || !here.has(executionId))
-      .map((execution) => collected.get(execution.call.executionId) ?? handleOf(execution));
-  }
-
-  function handleOf({ outputs: known, ...command }: PendingExecution): PendingExecutionHandle {
-    const { call } = command;
-    const abort = new AbortController();
-    let state: 'open' | 'settled' = 'open';
-    const outputs: (string | null)[] = [];
-    const handle: PendingExecutionHandle = {
-      id: call.executionId,
-      toolName: call.toolName,
-      input: JSON.parse(call.input.text ?? '{}'),
-      get state() {
-        return state;
-      },
-      outputs,
-      outcome: open(command, null, { signal: abort.signal, onoutput: receive }),
-      onoutput: null,
-      cancel: () => abort.abort(relayError({ ...failure('aborted', true), executionId: call.executionId })),
-    };
-    function receive(text: string | null): void {
-      outputs.push(text);
+  function handleOf({ outputs, ...command }: PendingExecution): PendingExecutionHandle {
+    const { executionId, toolName, input } = command.call;
+    const controller = new AbortController();
+    const onoutput = (text: string | null): void => {
+      handle.outputs.push(text);
       handle.onoutput?.(text);
-    }
+    };
+    const waiting = open(command, null, { signal: controller.signal, onoutput });
+    waiting.heard = true;
+    waiting.stored = true;
+    const handle = {
+      id: executionId,
+      toolName,
+      input: JSON.parse(input.text ?? '{}'),
+      state: 'open' as PendingExecutionHandle['state'],
+      outputs: [] as (string | null)[],
+      outcome: waiting.outcome,
+      onoutput: null as OutputListener,
+      cancel: () => controller.abort(relayError({ ...failure('aborted', true), executionId })),
+    };
     const settled = (): void => {
-      state = 'settled';
-      collected.delete(call.executionId);
+      handle.state = 'settled';
     };
     handle.outcome.then(settled, settled);
-    collected.set(call.executionId, handle);
-    const waiting = here.get(call.executionId) as CallHere;
-    waiting.known = 'stored';
-    for (const output of known) deliverOutput({ executionId: call.executionId, ...output });
+    waiting.handle = handle;
+    for (const output of outputs) deliverOutput({ executionId, ...output });
     return handle;
   }
 
   function deliverOutput({ executionId, activationId, value }: { executionId: ExecutionId } & Output): void {
-    const waiting = here.get(executionId);
-    if (waiting === undefined || waiting.outputs.has(activationId)) return;
-    waiting.outputs.add(activationId);
-    if (waiting.onoutput) guarded(waiting.onoutput, value.text ?? null);
-  }
-
-  function leave(): Call[] {
-    const lost = [...here.values()].filter(({ known }) => known === 'no');
-    for (const { call, target } of lost) {
-      if (target !== null && target.window !== window) target.abort(call.executionId, undefined);
-    }
-    return lost.map(({ call }) => call);
-  }
-
-  function returned(): void {
-    for (const { known, settle } of [...here.values()]) {
-      if (known === 'no' || known === 'sent') settle(failed(failure('navigated', true)));
-    }
+    const { outputs, onoutput } = here.get(executionId) ?? {};
+    if (!outputs || outputs.has(activationId)) return;
+    outputs.add(activationId);
+    if (onoutput) guarded(onoutput, value.text ?? null);
   }
 
   return {
     execute,
-    collect,
-    settle(executionId, ending) {
+    collect: (pending) =>
+      pending.flatMap((execution) => {
+        const waiting = here.get(execution.call.executionId);
+        return waiting ? (waiting.handle ?? []) : handleOf(execution);
+      }),
+    settle({ executionId, ending }) {
       const waiting = here.get(executionId);
-      waiting?.settle(ending);
-      return finished.has(executionId);
+      if (ending.type === 'result') waiting?.fulfil(ending.value);
+      else {
+        const { reason, started, detail } = ending;
+        waiting?.fail({ ...JSON.parse(detail?.text ?? '{}'), reason, started });
+      }
+      // What is not awaited here is not acknowledged: somebody else may collect it.
+      if (!finished.has(executionId)) throw new Error('No such call.');
     },
     deliverOutput,
     announced: () =>
       [...here.values()]
-        .filter(({ known }) => known !== 'no')
-        .map(({ call, key, known }) => ({ call, key, stored: known !== 'sent' })),
-    isPending: () => [...here.values()].some(({ known }) => known !== 'no'),
-    leave,
-    returned,
+        .filter(({ heard }) => heard)
+        .map(({ call, key, stored, target }) => ({ call, key, stored: stored || target !== null })),
+    leave() {
+      const lost = [...here.values()].filter(({ heard }) => !heard);
+      for (const { call, target } of lost) {
+        if (target?.window !== window) target?.abort(call.executionId, undefined);
+      }
+      return lost.map(({ call }) => call);
+    },
+    returned() {
+      for (const { heard, stored, target, fail } of here.values()) {
+        if (!heard || !(stored || target)) fail(failure('navigated', true));
+      }
+    },
   };
-}
-
-function failed({ reason, started, ...error }: ErrorRecord): Ending {
-  return { type: 'failed', reason, started, detail: { text: JSON.stringify(error) } };
-}
-
-function errorOf(ending: Extract<Ending, { type: 'failed' }>, executionId: ExecutionId): RelayError {
-  const { reason, started, detail } = ending;
-  return relayError({ message: '', ...JSON.parse(detail?.text ?? '{}'), reason, started, executionId });
 }

@@ -1,5 +1,6 @@
 /** Our errors as pages see them: a `DOMException` itself, with own members that say more. */
 import { type CauseRecord, ERROR_NAMES, type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
+import type { Reply } from '../shared/protocol.ts';
 
 /** The own members of every DOMException that this runtime rejects with (`semantics.md`, Errors). */
 export interface RelayError extends DOMException {
@@ -18,14 +19,16 @@ export function relayError(record: ErrorRecord): RelayError {
     message || reason.replaceAll('-', ' '),
     ERROR_NAMES[reason] ?? 'UnknownError',
   );
-  for (const [member, value] of Object.entries({ reason, started, executionId, cause })) {
-    if (value !== undefined)
-      Object.defineProperty(error, member, { value, enumerable: true, configurable: true });
-  }
-  return error as RelayError;
+  return Object.assign(error, { reason, started }, executionId && { executionId }, cause && { cause });
 }
 
 /** Shorthand for an error that never left this document. */
 export function relayFailure(reason: Reason, started = false, message?: string): RelayError {
   return relayError(failure(reason, started, message));
+}
+
+/** What a reply brought. Throws its error. */
+export function unwrap<T>(reply: Reply<T>): T {
+  if (!reply.ok) throw relayError(reply.error);
+  return reply.value;
 }

@@ -6,7 +6,8 @@
  * the document is a tab and a group of its own.
  */
 import { type DocumentId, freshId, freshSecret, type GroupId, type TabId } from '../shared/ids.ts';
-import { neighbourOf } from './window-tree.ts';
+import type { Lifetime } from './lifetime.ts';
+import { isTop, neighbourOf } from './window-tree.ts';
 
 const STORAGE_KEY = 'webmcp-relay';
 
@@ -28,13 +29,13 @@ export interface IdentityKeeper {
 }
 
 /** `prerendering`: sessionStorage is a copy that will be thrown away; the ids are those of a stranger until `activated`. */
-export function createIdentity(prerendering: boolean, activated: Promise<void>): IdentityKeeper {
+export function createIdentity({ prerendering, activated }: Lifetime): IdentityKeeper {
   const documentId = freshId();
   let record: TabRecord = { tabId: freshId(), groupId: freshId(), tabSecret: freshSecret() };
 
   function load(): void {
     const stored = readRecord();
-    if (stored !== null) record = isCopy(stored) ? { ...record, groupId: stored.groupId } : stored;
+    if (stored) record = isCopy(stored) ? { ...record, groupId: stored.groupId } : stored;
     writeRecord(record);
   }
 
@@ -53,10 +54,10 @@ export function createIdentity(prerendering: boolean, activated: Promise<void>):
 
 /** Was the record copied from the window that opened this one, rather than left by an earlier document of this window? */
 function isCopy(stored: TabRecord): boolean {
-  if (window.top !== window || window.opener === null) return false;
+  if (!isTop() || window.opener === null) return false;
   const opener = neighbourOf(window.opener);
   // An opener that has moved to another origin cannot be asked; only its first document can then be a copy.
-  return opener === undefined ? history.length === 1 : opener.identity().tabId === stored.tabId;
+  return opener ? opener.identity().tabId === stored.tabId : history.length === 1;
 }
 
 function readRecord(): TabRecord | null {

@@ -1,6 +1,7 @@
 /** What a tool's callback gets, and how it asks for a continuation token (continuations explainer, Token Creation). */
 import { DEFAULT_LIFETIME, LONGEST_LIFETIME } from '../shared/bounds.ts';
 import type { Reply } from '../shared/protocol.ts';
+import { check } from './check.ts';
 import { relayError } from './errors.ts';
 
 export interface TokenRequestOptions {
@@ -36,9 +37,7 @@ export class ModelContextToolInvocation {
    */
   async requestToken(options: TokenRequestOptions = {}): Promise<string> {
     const lifetime = Number(options?.lifetime ?? DEFAULT_LIFETIME);
-    if (!(lifetime >= 1 && lifetime <= LONGEST_LIFETIME)) {
-      throw new TypeError(`lifetime must be between 1 and ${LONGEST_LIFETIME} milliseconds.`);
-    }
+    check(lifetime >= 1 && lifetime <= LONGEST_LIFETIME, `lifetime must be 1 to ${LONGEST_LIFETIME} ms.`);
     const reply = await this.#request(lifetime);
     // Its callback runs: whoever gets this error as a tool's cause must not take it for a safe retry.
     if (!reply.ok) throw relayError({ ...reply.error, started: true });

@@ -6,13 +6,11 @@
  * that then waits for its own bound.
  */
 export interface Lifetime {
-  /** How often it has set out to leave. */
-  departures(): number;
   /**
-   * Is it leaving, by a departure that came after the first `departures`? What began after a departure did not cause it, and
-   * not every navigation that brings no document (a 204, a download) says so.
+   * Gives a function that says: is it leaving, by a departure that came after this? What begins after a departure did not
+   * cause it, and not every navigation that brings no document (a 204, a download) says so.
    */
-  isLeaving(departures: number): boolean;
+  watchDeparture(): () => boolean;
   /** Is it the active document of its window, and shown as such? */
   isActive(): boolean;
   readonly prerendering: boolean;
@@ -62,8 +60,8 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     addEventListener('beforeunload', depart);
   } else {
     navigation.addEventListener('navigate', (event) => {
-      const { destination, downloadRequest, hashChange } = event as NavigateEventLike;
-      if (!destination.sameDocument && !hashChange && downloadRequest === null) depart();
+      const { destination, hashChange, downloadRequest } = event as NavigateEventLike;
+      if (!(destination.sameDocument || hashChange) && downloadRequest === null) depart();
     });
     // An intercepted navigation succeeds in this document; one that was stopped, or brought no document, fails here.
     navigation.addEventListener('navigatesuccess', stay);
@@ -80,11 +78,13 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     listener.returned();
   });
   return {
-    departures: () => departures,
-    isLeaving: (before) => leaving && departures > before,
+    watchDeparture() {
+      const before = departures;
+      return () => leaving && departures > before;
+    },
     isActive: () => !gone && isFullyActive(),
     prerendering,
-    activated: whenActivated(prerendering),
+    activated: prerendering ? eventOf('prerenderingchange') : Promise.resolve(),
   };
 }
 
@@ -93,9 +93,13 @@ function isFullyActive(): boolean {
   return document.defaultView !== null && window.top !== null;
 }
 
-function whenActivated(prerendering: boolean): Promise<void> {
-  if (!prerendering) return Promise.resolve();
+/** Resolves once the document is parsed. */
+export async function whenParsed(): Promise<void> {
+  if (document.readyState === 'loading') await eventOf('DOMContentLoaded');
+}
+
+function eventOf(type: string): Promise<void> {
   return new Promise((resolve) => {
-    document.addEventListener('prerenderingchange', () => resolve(), { once: true });
+    document.addEventListener(type, () => resolve(), { once: true });
   });
 }

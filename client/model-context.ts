@@ -4,16 +4,15 @@
  * Owns: reading arguments as Web IDL does, the order of the methods' steps, what a listing looks like. What the methods
  * promise is decided in `client/relay`.
  */
-import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
+import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
+import { check, checkObject } from './check.ts';
 import { relayFailure } from './errors.ts';
-import { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
-import { within } from './task.ts';
 import type { ModelContextTool } from './tools.ts';
 import { inputText } from './values.ts';
-import { type Neighbour, neighbours } from './window-tree.ts';
+import { type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
 
 const SCOPES = ['traversable', 'group', 'document'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -57,19 +56,18 @@ export interface RegisteredTool {
   tabId?: string;
 }
 
-type EventHandler = ((event: Event) => unknown) | null;
+/** Whose tools a listing shows; `window` as in its entries. */
+type Owner = Omit<ToolOwner, 'url'> & Pick<RegisteredTool, 'window'>;
 
-interface HandlerEntry {
-  handler: EventHandler;
-  listener(event: Event): unknown;
-}
+type EventHandler = ((event: Event) => unknown) | null;
 
 /** A document is waited for until it is parsed, but no longer than this, in milliseconds. */
 const PARSING_BOUND = 1_000;
 
 export class ModelContext extends EventTarget {
   readonly #relay: Relay;
-  readonly #handlers = new Map<string, HandlerEntry>();
+  readonly #handlers = new Map<string, (event: Event) => unknown>();
+  readonly #callHandler = (event: Event): unknown => this.#handlers.get(event.type)?.call(this, event);
   declare ontoolchange: EventHandler;
   declare ontoolactivated: EventHandler;
   declare ontoolcancel: EventHandler;
@@ -79,9 +77,8 @@ export class ModelContext extends EventTarget {
   /** @internal */
   constructor(options: RelayOptions) {
     super();
-    const relay = createRelay(options, (type, toolName) => this.dispatchEvent(createEvent(type, toolName)));
-    this.#relay = relay;
-    this.relay = relay.status;
+    this.#relay = createRelay(options, (event) => this.dispatchEvent(event));
+    this.relay = this.#relay.status;
   }
 
   /**
@@ -94,17 +91,7 @@ export class ModelContext extends EventTarget {
   async registerTool(tool: ModelContextTool, options: RegisterToolOptions = {}): Promise<void> {
     this.#requireActive();
     const signal = signalOf(options);
-    if (signal?.aborted) throw signal.reason;
-    const { unregister, changed } = this.#relay.registerTool(tool);
-    if (signal === undefined) return changed;
-    return new Promise((resolve, reject) => {
-      const abort = (): void => {
-        unregister();
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', abort, { once: true });
-      changed.then(resolve);
-    });
+    return this.#relay.registerTool(tool, signal);
   }
 
   /**
@@ -113,28 +100,29 @@ export class ModelContext extends EventTarget {
    *
    * Rejects with `inactive-document`; for `scope: 'group'` with whatever keeps the worker from serving this document.
    */
-  async getTools({ scope = 'traversable', readyTimeout }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
+  async getTools({
+    scope = 'traversable',
+    readyTimeout = PARSING_BOUND,
+  }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
     this.#requireActive();
-    if (!SCOPES.includes(scope)) throw new TypeError(`There is no scope ${scope}.`);
-    const own = this.#relay.identity.documentId;
-    const here = neighbours().filter(
-      (neighbour) => scope !== 'document' || neighbour.identity().documentId === own,
-    );
+    check(SCOPES.includes(scope), `There is no scope ${scope}.`);
+    const here = scope === 'document' ? [neighbourOf(window) as Neighbour] : neighbours();
     const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
-    await within(Math.min(readyTimeout ?? PARSING_BOUND, PARSING_BOUND), parsed);
-    const listed = here.flatMap((neighbour) => entriesOf(neighbour, scope === 'group'));
-    if (scope === 'group') listed.push(...(await this.#listElsewhere(here)));
-    return listed.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-  }
-
-  async #listElsewhere(here: readonly Neighbour[]): Promise<RegisteredTool[]> {
-    const known = new Set(here.map((neighbour) => neighbour.identity().documentId));
-    const owners = await this.#relay.listGroup();
+    const bound = new Promise((resolve) => setTimeout(resolve, Math.min(readyTimeout, PARSING_BOUND)));
+    await Promise.race([parsed, bound]);
+    const owners = here.map<Owner>(({ identity, tools, window }) => ({
+      ...identity(),
+      tools: tools(),
+      window,
+    }));
+    const forGroup = scope === 'group';
+    for (const owner of forGroup ? await this.#relay.listGroup() : []) {
+      if (owners.every(({ documentId }) => documentId !== owner.documentId))
+        owners.push({ ...owner, window: null });
+    }
     return owners
-      .filter(({ documentId }) => !known.has(documentId))
-      .flatMap(({ documentId, tabId, tools }) =>
-        tools.map((tool) => entryOf(tool, { documentId, tabId, window: null })),
-      );
+      .flatMap((owner) => entriesOf(owner, forGroup))
+      .sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
   }
 
   /**
@@ -150,17 +138,15 @@ export class ModelContext extends EventTarget {
     options: ExecuteToolOptions = {},
   ): Promise<string | null> {
     this.#requireActive();
-    if (typeof tool?.name !== 'string' || typeof tool.origin !== 'string') {
-      throw new TypeError('The tool must be one that was listed.');
-    }
+    check(
+      typeof tool?.name === 'string' && typeof tool.origin === 'string',
+      'The tool must be a listed one.',
+    );
     requireOrigin(tool);
     const text = inputText(input);
+    const { keepalive, onoutput } = options;
     const signal = signalOf(options);
-    const { keepalive = false, onoutput } = options;
-    if (signal?.aborted) throw signal.reason;
-    const target = targetOf(tool);
-    if (target === null) throw relayFailure('tool-unavailable');
-    return this.#relay.execute(target, text, { signal, keepalive: Boolean(keepalive), onoutput });
+    return this.#relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
   }
 
   /**
@@ -172,7 +158,7 @@ export class ModelContext extends EventTarget {
    */
   async resumeTool(token: string, callback: ToolExecuteCallback): Promise<void> {
     const text = `${token}`;
-    if (typeof callback !== 'function') throw new TypeError('The callback must be a function.');
+    check(typeof callback === 'function', 'The callback must be a function.');
     this.#requireActive();
     return this.#relay.resumeTool(text, callback);
   }
@@ -191,24 +177,21 @@ export class ModelContext extends EventTarget {
     for (const type of ['toolchange', 'toolactivated', 'toolcancel']) {
       Object.defineProperty(ModelContext.prototype, `on${type}`, {
         get(this: ModelContext) {
-          return this.#handlers.get(type)?.handler ?? null;
+          return this.#handlers.get(type) ?? null;
         },
         set(this: ModelContext, value: unknown) {
-          this.#setHandler(type, typeof value === 'function' ? (value as EventHandler) : null);
+          if (typeof value === 'function') {
+            this.#handlers.set(type, value as () => unknown);
+            this.addEventListener(type, this.#callHandler);
+          } else {
+            this.#handlers.delete(type);
+            this.removeEventListener(type, this.#callHandler);
+          }
         },
         configurable: true,
         enumerable: true,
       });
     }
-  }
-
-  #setHandler(type: string, handler: EventHandler): void {
-    const known = this.#handlers.get(type);
-    const entry: HandlerEntry = known ?? { handler, listener: (event) => entry.handler?.call(this, event) };
-    entry.handler = handler;
-    this.#handlers.set(type, entry);
-    if (handler === null) this.removeEventListener(type, entry.listener);
-    else this.addEventListener(type, entry.listener);
   }
 
   #requireActive(): void {
@@ -218,53 +201,36 @@ export class ModelContext extends EventTarget {
 
 /** The signal among the options, which must be one: a wrong one would leave a tool or a call behind. */
 function signalOf(options: { signal?: AbortSignal }): AbortSignal | undefined {
-  if (typeof options !== 'object' || options === null) throw new TypeError('The options must be an object.');
+  checkObject(options, 'The options');
   const { signal } = options;
-  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
-    throw new TypeError('signal must be an AbortSignal.');
-  }
+  // Of anything else this is a TypeError too.
+  if (signal !== undefined) signal.throwIfAborted();
   return signal;
 }
 
-function createEvent(type: 'toolchange' | 'toolactivated' | 'toolcancel', toolName: string): Event {
-  if (type === 'toolchange') return new ToolChangeEvent(type);
-  return type === 'toolactivated'
-    ? new ToolActivatedEvent(type, { toolName })
-    : new ToolCancelEvent(type, { toolName });
-}
-
-function entriesOf(neighbour: Neighbour, forGroup: boolean): RegisteredTool[] {
-  const { documentId, tabId } = neighbour.identity();
-  const place = { documentId, window: neighbour.window, ...(forGroup && { tabId }) };
-  return neighbour.tools().map((tool) => entryOf(tool, place));
-}
-
-function entryOf(
-  tool: ToolDefinition,
-  place: Pick<RegisteredTool, 'documentId' | 'window' | 'tabId'>,
-): RegisteredTool {
-  const { inputSchema, annotations, ...named } = tool;
-  return {
+function entriesOf(owner: Owner, forGroup: boolean): RegisteredTool[] {
+  const { documentId, tabId, window, tools } = owner;
+  return tools.map(({ inputSchema, annotations, ...named }) => ({
     ...named,
     ...(inputSchema && { inputSchema: JSON.parse(inputSchema) as object }),
     ...(annotations && { annotations: { ...annotations } }),
     origin: OWN_ORIGIN,
-    ...place,
-  };
+    documentId,
+    window,
+    ...(forGroup && { tabId }),
+  }));
 }
 
-/** Where a call with this entry goes; `null` if nowhere. */
-function targetOf(tool: RegisteredTool): Target | null {
-  const { documentId, registrationId, name: toolName, tabId } = tool;
+/** Where a call with this entry goes. */
+function targetOf({ documentId, registrationId, name: toolName, tabId, window }: RegisteredTool): Target {
   const isMeant = (candidate: Neighbour): boolean =>
-    documentId ? candidate.identity().documentId === documentId : candidate.window === tool.window;
+    documentId ? candidate.identity().documentId === documentId : candidate.window === window;
   const neighbour = neighbours().find(isMeant) ?? null;
-  if (neighbour === null)
-    return tabId && documentId ? { documentId, registrationId, toolName, neighbour } : null;
   // An entry made by hand names its tool alone.
-  const named = registrationId ?? neighbour.tools().find(({ name }) => name === toolName)?.registrationId;
-  if (named === undefined) return null;
-  return { documentId: neighbour.identity().documentId, registrationId: named, toolName, neighbour };
+  const named = registrationId ?? neighbour?.tools().find(({ name }) => name === toolName)?.registrationId;
+  const owner = neighbour?.identity().documentId ?? (tabId && documentId);
+  if (!named || !owner) throw relayFailure('tool-unavailable');
+  return { documentId: owner, registrationId: named, toolName, neighbour };
 }
 
 const OWN_ORIGIN = location.origin;

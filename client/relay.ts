@@ -27,31 +27,29 @@ import type { ToolOwner } from '../shared/tool.ts';
 import { createActivations } from './activations.ts';
 import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
-import { relayError } from './errors.ts';
-import { createIdentity, type Identity } from './identity.ts';
+import { relayError, unwrap } from './errors.ts';
+import { ToolChangeEvent } from './events.ts';
+import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { watchLifetime } from './lifetime.ts';
+import { watchLifetime, whenParsed } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
 import { createTools, type ModelContextTool } from './tools.ts';
 import { tooLarge } from './values.ts';
-import { type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
+import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
   /** Address of the worker's script. Default: `webmcp-relay-sw.js` beside the page's root. */
   worker?: string | URL;
   /** Default: the folder of the worker's script. */
-  scope?: string;
+  scope?: string | undefined;
   /** `false`: the site registers its own worker, which includes the relay. */
   register?: boolean;
   /** Milliseconds; defaults in the README. */
   bounds?: Partial<Bounds>;
   sizes?: Partial<Sizes>;
 }
-
-/** Events of this document, in the words of the specification. */
-export type Fire = (type: 'toolchange' | 'toolactivated' | 'toolcancel', toolName: string) => void;
 
 /** Where a call goes: to which registration of which document. */
 export interface Target {
@@ -63,10 +61,9 @@ export interface Target {
 }
 
 export interface Relay {
-  readonly identity: Identity;
   isActive(): boolean;
-  /** Registers, and gives the way to undo just that; `changed` settles once the tab has been told. */
-  registerTool(tool: ModelContextTool): { unregister(): void; changed: Promise<void> };
+  /** Resolves once the tab has been told. `signal` undoes it, and nothing else. */
+  registerTool(tool: ModelContextTool, signal: AbortSignal | undefined): Promise<void>;
   execute(
     target: Target,
     input: string,
@@ -90,8 +87,7 @@ export interface RelayStatus {
   watch(callback: (snapshot: Snapshot) => void, options?: { signal?: AbortSignal }): void;
 }
 
-export function createRelay(options: RelayOptions, fire: Fire): Relay {
-  const bounds = { ...BOUNDS, ...options.bounds };
+export function createRelay(options: RelayOptions, fire: (event: Event) => void): Relay {
   const sizes = { ...SIZES, ...options.sizes };
   const tools = createTools(sizes);
   const watchers = new Set<(snapshot: Snapshot) => void>();
@@ -105,7 +101,7 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     if (method === 'reportEnd') {
       mayStay ||= 'leaving' in (argument as EndReport).end;
       // An agent that has the result lists the tools that it implies.
-      if (announcedChange !== undefined) announceTools();
+      if (announcedChange) announceTools();
     }
     return connection.send(method, argument);
   };
@@ -122,15 +118,9 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     },
   });
 
-  const identity = createIdentity(lifetime.prerendering, lifetime.activated);
+  const identity = createIdentity(lifetime);
 
-  const activations = createActivations({
-    sizes,
-    lifetime,
-    fire,
-    requestToken,
-    send,
-  });
+  const activations = createActivations({ limit: sizes.value, lifetime, fire, requestToken, send });
 
   const calls = createCalls({
     send,
@@ -146,12 +136,9 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       resumptions.drop(activationId);
       activations.drop(activationId, new DOMException('Cancelled.', 'AbortError'));
     },
-    settle({ executionId, ending }) {
-      // What is not awaited here is not acknowledged: somebody else may collect it.
-      if (!calls.settle(executionId, ending)) throw new Error('No such call.');
-    },
-    deliverOutput: (output) => calls.deliverOutput(output),
-    toolsChanged: () => fire('toolchange', ''),
+    settle: calls.settle,
+    deliverOutput: calls.deliverOutput,
+    toolsChanged: fireToolChange,
     observe(snapshot) {
       for (const watcher of watchers) guarded(watcher, snapshot);
     },
@@ -160,10 +147,9 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   const connection: Connection = createConnection(
     {
+      ...options,
       worker: options.worker ?? '/webmcp-relay-sw.js',
-      scope: options.scope,
-      register: options.register,
-      bounds,
+      bounds: { ...BOUNDS, ...options.bounds },
     },
     {
       hello,
@@ -182,22 +168,27 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
     identity: () => identity.current,
     tools: tools.list,
     parsed: whenParsed,
-    fireToolChange: () => fire('toolchange', ''),
+    fireToolChange,
     activate: activateForNeighbour,
     abort: activations.drop,
     adopt(tabId, tabSecret) {
       identity.adopt(tabId, tabSecret);
-      if (window.top !== window) connection.renew();
+      if (!isTop()) connection.renew();
     },
   };
 
+  function fireToolChange(): void {
+    fire(new ToolChangeEvent('toolchange'));
+  }
+
   function isPending(): boolean {
-    return calls.isPending() || activations.isPending() || resumptions.isPending() || watchers.size > 0;
+    const parts = [calls, activations, resumptions];
+    return watchers.size > 0 || parts.some(({ announced }) => announced().length > 0);
   }
 
   /** The worker gives a copied tab an id of its own; the frames of the tab follow. */
   function adoptTabId(tabId: string): void {
-    if (window.top !== window || tabId === identity.current.tabId) return;
+    if (!isTop() || tabId === identity.current.tabId) return;
     const tabSecret = freshSecret();
     for (const { adopt } of neighbours()) adopt(tabId, tabSecret);
   }
@@ -255,24 +246,24 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
 
   /** A command from the worker: a call from elsewhere, or a resumption's turn. */
   function activate(command: Activate): Acknowledgement {
-    const { activationId: id, call, key, refuseAfter } = command;
-    const known = activations.stateOf(id);
-    if (known !== 'unknown') return known === 'here' ? null : failure('navigated', true);
+    const { activationId, call, refuseAfter } = command;
+    const acknowledged = activations.acknowledged(activationId);
+    if (acknowledged !== undefined) return acknowledged;
     if (!lifetime.isActive()) return failure('tool-unavailable', false);
     if (Date.now() > refuseAfter) return failure('document-unresponsive', false);
-    const tool = tools.find(call.registrationId);
-    const resumption = id === call.executionId ? undefined : resumptions.take(id);
-    const callback = id === call.executionId ? tool?.execute : resumption?.callback;
-    if (callback === undefined) return failure('tool-unavailable', false);
-    activations.begin({ id, call, key, caller: null }, () => callback, resumption?.answered);
+    const { callback, answered } =
+      activationId === call.executionId
+        ? { callback: tools.find(call.registrationId) }
+        : resumptions.take(activationId);
+    if (!callback) return failure('tool-unavailable', false);
+    activations.begin(command, null, () => callback, answered);
     return null;
   }
 
   function activateForNeighbour({ call, key }: KeyedCall, caller: LocalCaller): ErrorRecord | null {
-    const { executionId: id, registrationId } = call;
-    const isRegistered = (): boolean => tools.find(registrationId) !== undefined;
-    if (!lifetime.isActive() || !isRegistered()) return failure('tool-unavailable', false);
-    activations.begin({ id, call, key, caller }, () => tools.find(registrationId)?.execute ?? null);
+    const find = (): ToolExecuteCallback | undefined => tools.find(call.registrationId);
+    if (!lifetime.isActive() || !find()) return failure('tool-unavailable', false);
+    activations.begin({ activationId: call.executionId, call, key }, caller, find);
     return null;
   }
 
@@ -296,21 +287,22 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
   showNeighbour(neighbour);
 
   return {
-    get identity() {
-      return identity.current;
-    },
     isActive: lifetime.isActive,
-    registerTool(tool) {
+    registerTool(tool, signal) {
       const id = tools.register(tool);
-      const unregister = (): void => {
-        if (tools.unregister(id)) void toolsChanged();
-      };
-      return { unregister, changed: toolsChanged() };
+      return new Promise((resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          tools.unregister(id);
+          void toolsChanged();
+          reject(signal.reason);
+        });
+        void toolsChanged().then(resolve);
+      });
     },
     async execute({ neighbour, ...tool }, input, { keepalive, ...callOptions }) {
       // What may outlive its caller is in the worker's care from the start.
       const here = keepalive && connection.status().error === null ? null : neighbour;
-      if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', input, sizes.value));
+      if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', sizes.value));
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.
       const { documentId, tabId, groupId, tabSecret } = identity.current;
@@ -361,16 +353,4 @@ export function createRelay(options: RelayOptions, fire: Fire): Relay {
       },
     },
   };
-}
-
-function unwrap<T>(reply: Reply<T>): T {
-  if (!reply.ok) throw relayError(reply.error);
-  return reply.value;
-}
-
-function whenParsed(): Promise<void> {
-  if (document.readyState !== 'loading') return Promise.resolve();
-  return new Promise((resolve) => {
-    document.addEventListener('DOMContentLoaded', () => resolve(), { once: true });
-  });
 }

@@ -8,25 +8,13 @@ const tasks: (() => void)[] = [];
 const channel = new MessageChannel();
 channel.port1.onmessage = () => tasks.shift()?.();
 
-/** Resolves with `promise`, or with `undefined` once `bound` milliseconds have passed. */
-export async function within<T>(bound: number, promise: Promise<T>): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const passed = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, bound, undefined);
-  });
-  try {
-    return await Promise.race([promise, passed]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 const REMEMBERED = 4_096;
 
 /** Adds an id, and forgets the oldest where there are many: what is repeated, is repeated soon. */
 export function remember(ids: Set<string>, id: string): void {
   ids.add(id);
-  if (ids.size > REMEMBERED) ids.delete(ids.values().next().value as string);
+  const [oldest] = ids;
+  if (ids.size > REMEMBERED) ids.delete(oldest as string);
 }
 
 /** Calls what a page gave us; what it throws is the page's to see, and stops nothing of ours. */

@@ -32,13 +32,9 @@ export function withoutToken(url: string): string {
  * `strip` (on unless `false`) removes it from the address too, so that neither a reload nor a shared link carries it.
  */
 export function takeToken({ strip = true }: { strip?: boolean } = {}): string | null {
-  const address = new URL(location.href);
-  const token = address.searchParams.get(TOKEN_NAME);
+  const token = new URL(location.href).searchParams.get(TOKEN_NAME);
   if (token === null) return takeStoredToken();
-  if (strip) {
-    address.searchParams.delete(TOKEN_NAME);
-    history.replaceState(history.state, '', address);
-  }
+  if (strip) history.replaceState(history.state, '', withoutToken(location.href));
   return token;
 }
 

@@ -4,11 +4,13 @@
  * Kept: an entry goes with its own registration and no other (a late clean-up never removes a later tool of the same name).
  */
 import { isLonger, type Sizes } from '../shared/bounds.ts';
+import type { Reason } from '../shared/errors.ts';
 import { freshId, type RegistrationId } from '../shared/ids.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
+import { check, checkObject, objectText } from './check.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { objectText, tooLarge } from './values.ts';
+import { tooLarge } from './values.ts';
 
 /** WebMCP, dictionary ModelContextTool. */
 export interface ModelContextTool {
@@ -22,8 +24,7 @@ export interface ModelContextTool {
   annotations?: Partial<ToolAnnotations>;
 }
 
-interface Entry {
-  readonly definition: ToolDefinition;
+interface Entry extends ToolDefinition {
   readonly execute: ToolExecuteCallback;
 }
 
@@ -32,93 +33,71 @@ export interface Tools {
   register(tool: ModelContextTool): RegistrationId;
   /** Says whether it was there. */
   unregister(id: RegistrationId): boolean;
-  find(id: RegistrationId): Entry | undefined;
+  /** Its callback. */
+  find(id: RegistrationId): ToolExecuteCallback | undefined;
   list(): ToolDefinition[];
 }
 
-const NAME_PATTERN = /^[A-Za-z0-9_.-]{1,128}$/;
+const NAME_PATTERN = /^[\w.-]{1,128}$/;
 
 export function createTools(sizes: Sizes): Tools {
   const entries = new Map<RegistrationId, Entry>();
-  const byName = new Map<string, RegistrationId>();
+  const list = (): ToolDefinition[] =>
+    [...entries.values()].map(({ execute: _, ...definition }) => definition);
 
   function register(tool: ModelContextTool): RegistrationId {
-    const { definition, execute } = convert(tool, sizes);
-    const { name, description, registrationId } = definition;
-    if (byName.has(name))
-      throw relayFailure('duplicate-name', false, `A tool named ${name} is registered already.`);
-    if (!NAME_PATTERN.test(name)) {
-      throw relayFailure(
-        'invalid-tool',
-        false,
-        'A tool name has 1 to 128 characters of A-Z, a-z, 0-9, _, . and -.',
-      );
-    }
-    if (description === '') throw relayFailure('invalid-tool', false, 'A tool needs a description.');
-    if (entries.size >= sizes.tools) {
-      throw relayFailure('too-many', false, `A document may have ${sizes.tools} tools at most.`);
-    }
-    entries.set(registrationId, { definition, execute });
-    byName.set(name, registrationId);
+    const entry = convert(tool, sizes.schema);
+    const { name, description, registrationId } = entry;
+    const refuse = (reason: Reason, message: string): void => {
+      throw relayFailure(reason, false, message);
+    };
+    if (list().some((other) => other.name === name))
+      refuse('duplicate-name', `There is a tool ${name} already.`);
+    if (!NAME_PATTERN.test(name)) refuse('invalid-tool', `The name must match ${NAME_PATTERN}.`);
+    if (description === '') refuse('invalid-tool', 'The description is empty.');
+    if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
+    entries.set(registrationId, entry);
     return registrationId;
   }
 
-  return {
-    register,
-    unregister(id) {
-      const entry = entries.get(id);
-      if (entry === undefined) return false;
-      entries.delete(id);
-      byName.delete(entry.definition.name);
-      return true;
-    },
-    find: (id) => entries.get(id),
-    list: () => [...entries.values()].map(({ definition }) => definition),
-  };
+  return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id)?.execute, list };
 }
 
 /** Reads the members in the order of Web IDL, each once. */
-function convert(tool: ModelContextTool, sizes: Sizes): Entry {
-  if ((typeof tool !== 'object' && typeof tool !== 'function') || tool === null) {
-    throw new TypeError('A tool must be an object.');
-  }
+function convert(tool: ModelContextTool, limit: number): Entry {
+  checkObject(tool, 'A tool');
   const annotations = convertAnnotations(tool.annotations);
   const description = required('description', tool.description);
-  const execute = tool.execute;
-  if (typeof execute !== 'function') throw new TypeError('execute must be a function.');
+  const { execute } = tool;
+  check(typeof execute === 'function', 'execute must be a function.');
   const { inputSchema } = tool;
   const name = required('name', tool.name);
-  const { title } = tool;
-  const definition = {
+  const { title = '' } = tool;
+  return {
     registrationId: freshId(),
     name,
-    title: title === undefined ? '' : String(title).toWellFormed(),
+    title: String(title).toWellFormed(),
     description,
-    inputSchema: schemaText(inputSchema, sizes),
+    inputSchema: inputSchema === undefined ? '' : schemaText(inputSchema, limit),
     annotations,
+    execute,
   };
-  return { definition, execute };
 }
 
 function required(member: string, value: unknown): string {
-  if (value === undefined) throw new TypeError(`${member} is required.`);
-  return `${value as string}`;
+  check(value !== undefined, `${member} is required.`);
+  return `${value}`;
 }
 
 function convertAnnotations(annotations: Partial<ToolAnnotations> | undefined): ToolAnnotations | null {
   if (annotations === undefined || annotations === null) return null;
-  if (typeof annotations !== 'object') throw new TypeError('annotations must be an object.');
+  checkObject(annotations, 'annotations');
   const hints = ['consequentialHint', 'debugging', 'readOnlyHint', 'untrustedContentHint'] as const;
-  const read = hints.map((hint) => [hint, Boolean(annotations[hint])]);
-  return Object.fromEntries(read) as ToolAnnotations;
+  return Object.fromEntries(hints.map((hint) => [hint, !!annotations[hint]])) as never;
 }
 
-function schemaText(schema: unknown, sizes: Sizes): string {
-  if (schema === undefined) return '';
-  if ((typeof schema !== 'object' && typeof schema !== 'function') || schema === null) {
-    throw new TypeError('inputSchema must be an object.');
-  }
+function schemaText(schema: object, limit: number): string {
   const text = objectText(schema, 'inputSchema');
-  if (isLonger(text, sizes.schema)) throw relayError(tooLarge('input schema', text, sizes.schema));
+  if (isLonger(text, limit)) throw relayError(tooLarge('input schema', limit));
   return text;
 }

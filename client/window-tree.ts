@@ -42,8 +42,13 @@ declare global {
   }
 }
 
+/** Is this the document of the tab's own window, rather than of a frame? */
+export function isTop(): boolean {
+  return window.top === window;
+}
+
 export function showNeighbour(neighbour: Neighbour): void {
-  Object.defineProperty(window, NEIGHBOUR, { value: neighbour, configurable: true });
+  window[NEIGHBOUR] = neighbour;
 }
 
 /** The neighbour in a window; `undefined` if the window is of another origin, gone, or without a relay. */
@@ -60,7 +65,7 @@ export function neighbours(): Neighbour[] {
   const found: Neighbour[] = [];
   const visit = (other: Window): void => {
     const neighbour = neighbourOf(other);
-    if (neighbour !== undefined) found.push(neighbour);
+    if (neighbour) found.push(neighbour);
     for (let index = 0; index < other.length; index += 1) visit(other[index] as Window);
   };
   visit(window.top ?? window);

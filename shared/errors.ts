@@ -73,7 +73,7 @@ export function causeOf(thrown: unknown, depth = CAUSE_DEPTH): CauseRecord {
     message: asText(read(thrown, 'message') ?? ''),
   };
   const code = read(thrown, 'code');
-  if (typeof code === 'string') record.code = code.slice(0, TEXT_LIMIT);
+  if (typeof code === 'string') record.code = asText(code);
   const cause = read(thrown, 'cause');
   if (cause !== undefined && depth > 1) record.cause = causeOf(cause, depth - 1);
   return record;
