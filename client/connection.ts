@@ -6,7 +6,7 @@
  * pending; every wait has a bound; a page never breaks because the relay could not start.
  */
 import type { Bounds } from '../shared/bounds.ts';
-import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
+import { type ErrorRecord, failure } from '../shared/errors.ts';
 import {
   type Call,
   type Coordinator,
@@ -24,6 +24,7 @@ import {
 import type { RelayError } from './errors.ts';
 import { type Link, sayHello } from './link.ts';
 import { addressOf, controllerOf, findRegistration, type RegistrationOptions } from './registration.ts';
+import { within } from './task.ts';
 
 /** A hello that is not answered is said again after this time, in milliseconds: its worker may have been replaced. */
 const HELLO_BOUND = 1_500;
@@ -92,7 +93,8 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   /** To the worker of the latest hello, answered or not. */
   let link: Link | undefined;
   let generation: string | undefined;
-  let attempt: AbortController | undefined;
+  /** The one attempt to connect that counts. */
+  let attempt: object | undefined;
   let unwatch = () => {};
   let retryDelay = FIRST_RETRY;
   let settleReady = () => {};
@@ -105,24 +107,14 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   async function connect(): Promise<void> {
-    const current = new AbortController();
-    attempt?.abort();
-    attempt = current;
+    const mine = {};
+    attempt = mine;
     state = 'connecting';
-    const timer = setTimeout(() => current.abort(), bounds.connecting);
-    try {
-      const finding = registration === undefined ? find(current.signal) : undefined;
-      if (worker() === null) await finding;
-      else finding?.catch(() => {});
-      const answer = await hello(current.signal);
-      if (attempt !== current) return;
-      if (answer.type === 'refused') fail(answer.error);
-      else welcomed(answer);
-    } catch (thrown) {
-      if (attempt === current) fail(asRecord(thrown as RelayError));
-    } finally {
-      clearTimeout(timer);
-    }
+    const answer = await within(bounds.connecting, reach(mine).catch(refusal));
+    if (attempt !== mine) return;
+    attempt = undefined;
+    if (answer?.type === 'welcome') welcomed(answer);
+    else fail(answer?.error ?? whyUnanswered());
   }
 
   /** Whom to talk to, read anew each time. */
@@ -131,43 +123,39 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   /** Where another worker controls the page than the registration has by now, that one is the one to talk to. */
-  async function find(signal: AbortSignal): Promise<void> {
+  async function find(): Promise<void> {
     const controller = worker();
-    registration = observed(await findRegistration(options, signal));
+    registration = observed(await findRegistration(options));
     if (controller !== null && controller !== registration.active) renew();
   }
 
   /** Says hello until it is answered. What waits goes along: an answer takes long while a page loads. */
-  async function hello(signal: AbortSignal): Promise<HelloAnswer> {
-    for (let to = worker(); !signal.aborted && to !== null; to = worker()) {
+  async function reach(mine: object): Promise<HelloAnswer | undefined> {
+    const finding = registration === undefined ? find() : undefined;
+    if (worker() === null) await finding;
+    else finding?.catch(() => {});
+    for (let to = worker(); attempt === mine && to !== null; to = worker()) {
       const message = owner.hello();
       ({ helloId } = message);
-      const next = sayHello(to, message, owner.peer);
       link?.close();
-      link = next;
-      for (const entry of outbox) if (entry.method !== 'execute') perform(entry, next);
-      signal.addEventListener('abort', next.close);
-      const timer = setTimeout(next.close, HELLO_BOUND);
-      const answer = await next.answer;
-      clearTimeout(timer);
+      link = sayHello(to, message, owner.peer);
+      for (const entry of outbox) if (entry.method !== 'execute') perform(entry, link);
+      const answer = await within(HELLO_BOUND, link.answer);
       if (answer !== undefined) return answer;
     }
-    const why = whyUnanswered(worker(), registration?.scope ?? location.href);
-    registration = undefined;
-    throw why;
+    return undefined;
   }
 
-  function whyUnanswered(active: ServiceWorker | null, scope: string): ErrorRecord {
+  function whyUnanswered(): ErrorRecord {
+    const { scriptURL } = worker() ?? {};
+    const { scope = location.href } = registration ?? {};
+    registration = undefined;
     const { href } = addressOf(options);
-    if (active === null || (options.register !== false && active.scriptURL === href)) {
+    if (scriptURL === undefined || (options.register !== false && scriptURL === href)) {
       return failure('worker-unavailable', false, `The worker of ${scope} does not answer.`);
     }
     const what = options.register === false ? 'include it there' : `${href} was not registered over it`;
-    return failure(
-      'worker-conflict',
-      false,
-      `${active.scriptURL} serves ${scope} without the relay: ${what}.`,
-    );
+    return failure('worker-conflict', false, `${scriptURL} serves ${scope} without the relay: ${what}.`);
   }
 
   function welcomed(welcome: Extract<HelloAnswer, { type: 'welcome' }>): void {
@@ -301,7 +289,6 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     const goodbye: Goodbye = { type: GOODBYE, documentId, helloId, lostCalls, commands };
     const isKnown = link !== undefined || state === 'connecting';
     if (isKnown || missed || commands.length > 0) worker()?.postMessage(goodbye);
-    attempt?.abort();
     attempt = undefined;
     drop();
     state = 'idle';
@@ -327,6 +314,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   };
 }
 
-function asRecord({ reason = 'no-service-worker' as Reason, message }: Partial<RelayError>): ErrorRecord {
-  return failure(reason, false, message);
+/** What keeps the page from finding a registration. */
+function refusal({ reason = 'no-service-worker', message }: Partial<RelayError>): HelloAnswer {
+  return { type: 'refused', error: failure(reason, false, message) };
 }

@@ -10,6 +10,7 @@ import { check, checkObject } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
+import { within } from './task.ts';
 import type { ModelContextTool } from './tools.ts';
 import { inputText } from './values.ts';
 import { type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
@@ -108,8 +109,7 @@ export class ModelContext extends EventTarget {
     check(SCOPES.includes(scope), `There is no scope ${scope}.`);
     const here = scope === 'document' ? [neighbourOf(window) as Neighbour] : neighbours();
     const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
-    const bound = new Promise((resolve) => setTimeout(resolve, Math.min(readyTimeout, PARSING_BOUND)));
-    await Promise.race([parsed, bound]);
+    await within(Math.min(readyTimeout, PARSING_BOUND), parsed);
     const owners = here.map<Owner>(({ identity, tools, window }) => ({
       ...identity(),
       tools: tools(),

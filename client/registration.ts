@@ -1,7 +1,7 @@
 /**
  * The service worker's registration: makes it, or finds the site's own, and waits until a worker of it is active.
  *
- * Kept: a registration of the site's own is never replaced; every wait is bounded by the caller's signal.
+ * Kept: a registration of the site's own is never replaced. Waits are bounded by whoever asks.
  */
 import { Workbox } from 'workbox-window';
 import { relayFailure } from './errors.ts';
@@ -16,16 +16,13 @@ export interface RegistrationOptions {
 }
 
 /**
- * Resolves once the registration has an active worker. Rejects with a RelayError: `no-service-worker` where there can be none,
- * `worker-unavailable` if the signal aborts first.
+ * Resolves once the registration has an active worker, which may be never. Rejects with a RelayError, `no-service-worker`, where
+ * there can be none.
  */
-export async function findRegistration(
-  options: RegistrationOptions,
-  signal: AbortSignal,
-): Promise<ServiceWorkerRegistration> {
+export async function findRegistration(options: RegistrationOptions): Promise<ServiceWorkerRegistration> {
   const { serviceWorker } = navigator as { serviceWorker?: ServiceWorkerContainer };
   if (serviceWorker === undefined) throw relayFailure('no-service-worker', false, whyNone());
-  return orAborted(signal, obtain(serviceWorker, options).then(whenActive));
+  return whenActive(await obtain(serviceWorker, options));
 }
 
 function whyNone(): string {
@@ -90,12 +87,5 @@ function whenActive(registration: ServiceWorkerRegistration): Promise<ServiceWor
     };
     registration.addEventListener('updatefound', check);
     check();
-  });
-}
-
-function orAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(relayFailure('worker-unavailable')));
-    promise.then(resolve, reject);
   });
 }

@@ -8,6 +8,14 @@ const tasks: (() => void)[] = [];
 const channel = new MessageChannel();
 channel.port1.onmessage = () => tasks.shift()?.();
 
+/** Settles as `promise` does, or resolves with `undefined` once `bound` milliseconds have passed. */
+export function within<T>(bound: number, promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, bound);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
 const REMEMBERED = 4_096;
 
 /** Adds an id, and forgets the oldest where there are many: what is repeated, is repeated soon. */
