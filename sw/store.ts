@@ -101,7 +101,7 @@ export function createStore(clock: Clock, bound: number, factory = openDatabase)
   }
 
   return {
-    load: () => bounded((database) => database.getAll(EXECUTIONS).then(withoutDigests)),
+    load: () => bounded((database) => database.transaction(EXECUTIONS).store.getAll().then(withoutDigests)),
     transact: (query, decide) =>
       bounded((database, signal) => runTransaction(database, query, decide, signal)),
     close,
