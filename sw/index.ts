@@ -87,7 +87,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   });
   /** Hellos that were taken back before they were answered. */
   const goodbyes = new Set<string>();
-  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers, sizes };
+  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers };
 
   function changed(changes: readonly Change[]): void {
     for (const change of changes) {
@@ -145,7 +145,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       welcome(port, answer, coordinator, { groupId, helloId, listens: Boolean(listens) }),
     );
     const facts = { documentId, tabId, groupId, top, url };
-    const announcement = { ...hello.announcement, tools: hello.announcement.tools.slice(0, sizes.tools) };
+    const { announcement } = hello;
     await runtime.dispatch(
       learn(announcement).then(() => ({ type: 'document-connected', facts, clientId, announcement })),
     );
@@ -154,8 +154,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
 
   /** Takes the keys that a document brings along. */
   async function learn({ calls, activations, resumptions }: Announcement): Promise<void> {
-    for (const { call, key } of calls) keyring.learn(call.executionId, key);
-    for (const { executionId, key } of activations) keyring.learn(executionId, key);
+    for (const part of [...calls, ...activations]) keyring.learnFrom(part);
     for (const { token } of resumptions) await keyring.offer(token);
   }
 

@@ -10,7 +10,12 @@ import { digestOf, type Sealed, seal, secretOf, unseal } from '../shared/seal.ts
 import type { Execution, Token } from './core/state.ts';
 
 export interface Keyring {
-  learn(executionId: ExecutionId, key: string): void;
+  /** Whatever a document says may bring its execution's key along. */
+  learnFrom(message: {
+    call?: { executionId: ExecutionId } | null;
+    executionId?: ExecutionId;
+    key?: string;
+  }): void;
   forget(executionId: ExecutionId): void;
   /** `''` if nobody has brought it. */
   keyOf(executionId: ExecutionId): string;
@@ -42,8 +47,8 @@ export function createKeyring(): Keyring {
   }
 
   return {
-    learn(executionId, key) {
-      if (key) keys.set(executionId, key);
+    learnFrom({ call, executionId = call?.executionId, key }) {
+      if (executionId && key) keys.set(executionId, key);
     },
     forget: (executionId) => keys.delete(executionId),
     keyOf,

@@ -3,7 +3,7 @@
  * ids and values come in with them. Effects are for the shell to perform, after the commit (I1).
  */
 import type { ErrorRecord } from '../../shared/errors.ts';
-import type { ActivationId, DocumentId, ExecutionId, GroupId, TabId, TokenDigest } from '../../shared/ids.ts';
+import type { ActivationId, DocumentId, ExecutionId, GroupId, TokenDigest } from '../../shared/ids.ts';
 import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { ConnectedDocument, Ending, Execution, State, Token, Value } from './state.ts';
@@ -38,7 +38,7 @@ export type Happening =
     }
   | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: End }
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
-  | { type: 'outcomes-collected'; documentId: DocumentId; tabId: TabId }
+  | { type: 'outcomes-collected'; documentId: DocumentId }
   | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
   | { type: 'time-passed' };
 

@@ -4,6 +4,7 @@
  * Both only change the draft they are given and answer with an error, or `null`. Called inside the transaction that stores
  * the draft, so that of two redemptions in the same instant one wins (rule 3).
  */
+import { LONGEST_LIFETIME } from '../../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../../shared/errors.ts';
 import type { ActivationId, TokenDigest } from '../../shared/ids.ts';
 import type { Grant } from '../../shared/protocol.ts';
@@ -21,7 +22,7 @@ import { expireTokens, moveToken } from './token.ts';
 /** Stores a token for a running activation. A repeated request is the same request. */
 export function grantToken(execution: Execution, grant: Grant, turn: Turn): ErrorRecord | null {
   const { tokens, activations, settled } = execution;
-  const { digest, tokenKey, activationId, lifetime, call } = grant;
+  const { digest, tokenKey, activationId, call } = grant;
   if (tokens.some((token) => token.digest === digest)) return null;
   const issuer = activations.find(({ id }) => id === activationId);
   if (issuer) beginActivation(issuer, turn.now);
@@ -32,6 +33,7 @@ export function grantToken(execution: Execution, grant: Grant, turn: Turn): Erro
   }
   execution.stored = true;
   if (call) execution.call = call;
+  const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
   tokens.push({
     digest,
     state: 'outstanding',

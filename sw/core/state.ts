@@ -116,16 +116,4 @@ export function withRecords(
   return executions;
 }
 
-/** A copy that may be changed. Sealed boxes are shared: nobody changes those. */
-export function draftOf(execution: Execution): Execution {
-  return {
-    ...execution,
-    met: new Map(execution.met),
-    activations: execution.activations.map((activation) => ({ ...activation })),
-    tokens: execution.tokens.map((token) => ({ ...token })),
-    outputs: [...execution.outputs],
-    settled: execution.settled && { ...execution.settled },
-  };
-}
-
 export type { Ending, Value };

@@ -26,7 +26,7 @@ import {
 } from './execution.ts';
 import { announcedIds, rebuild, reclaim, reconcile, tellNavigated } from './recover.ts';
 import { grantToken, redeemToken } from './redemption.ts';
-import { type Activation, type ConnectedDocument, draftOf, type Execution, type State } from './state.ts';
+import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
 
 type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
 type Answer = Reply<unknown> | undefined;
@@ -105,7 +105,8 @@ function announced({ facts, announcement }: EventOf<'document-connected'>, state
 }
 
 /** Those of the tab that the document may have: without a caller, or its own already. */
-function uncollected({ tabId, documentId }: EventOf<'outcomes-collected'>, state: State): ExecutionId[] {
+function uncollected({ documentId }: EventOf<'outcomes-collected'>, state: State): ExecutionId[] {
+  const tabId = state.documents.get(documentId)?.tabId;
   return idsOf(
     state,
     ({ call, settled, callerDocumentId }) =>
@@ -147,7 +148,7 @@ function each(
   let reply: Answer;
   for (const id of concerned(turn, event)) {
     const known = turn.executions.get(id);
-    const draft = known ? draftOf(known) : revive(id);
+    const draft = known ? structuredClone(known) : revive(id);
     if (draft) reply = finish(turn, draft, change);
   }
   return reply;
@@ -186,18 +187,18 @@ function connect(event: EventOf<'document-connected'>, turn: Turn): Answer {
   );
 }
 
-/** Records who is here with which tools, or that it is gone; its group is told if that makes a difference to a listing. */
+/** Records who is here with which tools, or that it is gone; its group is told if a listing is another one now. */
 function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument): void {
   const before = turn.documents.get(documentId);
   if (document) {
+    document.tools = document.tools.slice(0, turn.sizes.tools);
     turn.documents.set(documentId, document);
     turn.changes.push({ type: 'connect', document });
   } else if (turn.documents.delete(documentId)) {
     turn.changes.push({ type: 'disconnect', documentId });
   }
-  for (const { tools, groupId } of [document, before].filter((one) => one !== undefined)) {
-    if (tools.length > 0) return void turn.effects.push({ type: 'announce-tools', groupId });
-  }
+  const owner = [before, document].find((one) => one && one.tools.length > 0);
+  if (owner) turn.effects.push({ type: 'announce-tools', groupId: owner.groupId });
 }
 
 function disconnect(event: EventOf<'document-left' | 'document-lost'>, turn: Turn): Answer {

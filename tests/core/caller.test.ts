@@ -187,7 +187,7 @@ describe('getPendingExecutions()', () => {
     const { world, page, id } = anEmbeddedAgent();
     page.leaves();
     const { documentId } = page;
-    const reply = world.happens({ type: 'outcomes-collected', documentId, tabId: 'shop' });
+    const reply = world.happens({ type: 'outcomes-collected', documentId });
     expect(answer(reply)).toBe('inactive-document');
     expect(world.execution(id).callerDocumentId).toBeNull();
   });

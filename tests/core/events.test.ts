@@ -741,7 +741,8 @@ describe('which executions an event concerns: all that a transaction has to read
     call: { callerTabId: 'elsewhere' },
     tokens: [aToken({ deadline: START })],
   });
-  const known = aState([own, runs, other, overdue]);
+  const documents = [aDocument('x', { tabId: 'another tab' }), aDocument('target')];
+  const known = aState([own, runs, other, overdue], documents);
   const facts = { documentId: 'target', tabId: 'tab', groupId: 'group', top: true, url: '' };
 
   test.each<[Happening, string[]]>([
@@ -763,8 +764,8 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'activation-acknowledged', executionId: 'other', activationId: 'a', refused: null }, ['other']],
     [{ type: 'activation-ended', executionId: 'other', activationId: 'a', end: returned('') }, ['other']],
     [{ type: 'outcome-delivered', executionId: 'other', documentId: 'target' }, ['other']],
-    [{ type: 'outcomes-collected', documentId: 'x', tabId: 'another tab' }, ['other']],
-    [{ type: 'outcomes-collected', documentId: 'target', tabId: 'tab' }, ['as caller']],
+    [{ type: 'outcomes-collected', documentId: 'x' }, ['other']],
+    [{ type: 'outcomes-collected', documentId: 'target' }, ['as caller']],
     [{ type: 'outcomes-awaited', documentId: 'x', executionIds: ['other', 'gone'] }, ['other', 'gone']],
     [{ type: 'time-passed' }, ['overdue']],
     [

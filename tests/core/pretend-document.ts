@@ -167,7 +167,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     /** `getPendingExecutions()`. Answers with the ids, once the worker has. */
     collects(): string[] {
       const ids: string[] = [];
-      post({ type: 'outcomes-collected', documentId, tabId: facts.tabId }, (reply) => {
+      post({ type: 'outcomes-collected', documentId }, (reply) => {
         // Its own calls are no news to it.
         const listed = reply.ok ? (reply.value as string[]) : [];
         ids.push(...listed.filter((id) => !isAwaited(id) || awaited.get(id)?.known === 'stored'));
