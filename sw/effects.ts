@@ -30,7 +30,7 @@ export function createPerformer(
   async function summon(documentId: DocumentId): Promise<void> {
     await documents.round();
     if (documents.get(documentId) !== undefined) return;
-    if (documents.hasLeft(documentId)) await dispatch({ type: 'document-left', documentId, lostCalls: [] });
+    if (documents.leftAfter(documentId)) await dispatch({ type: 'document-left', documentId, lostCalls: [] });
     else await dispatch({ type: 'document-lost', documentId });
   }
 

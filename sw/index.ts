@@ -85,8 +85,6 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (watches) peer.observe(snapshotOf(runtime.state, groupId, clock.now())).catch(() => {});
     }
   });
-  /** Hellos that were taken back before they were answered. */
-  const goodbyes = new Set<string>();
   const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers };
 
   function changed(changes: readonly Change[]): void {
@@ -137,7 +135,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const tabId = await documents.tabIdFor(hello, runtime.state);
     const { documentId, groupId, top, url, helloId, listens } = hello;
     // It has left while it was looked at.
-    if (goodbyes.delete(helloId)) return;
+    if (documents.leftAfter(documentId) === helloId) return;
     const coordinator = createCoordinator(documentId, setting);
     const answer = { type: 'welcome', version, generation, tabId } as const;
     documents.connect(
@@ -161,13 +159,8 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   async function bid({ documentId, helloId, lostCalls, commands }: Goodbye): Promise<void> {
     performLast(documentId, commands, setting);
     // What a document said on its way into the back/forward cache may arrive when it is back.
-    const connection = documents.get(documentId);
-    if (connection === undefined) {
-      if (goodbyes.size > 1_000) goodbyes.clear();
-      goodbyes.add(helloId);
-    }
-    if (connection !== undefined && connection.helloId !== helloId) return;
-    documents.leave(documentId);
+    if ((documents.get(documentId)?.helloId ?? helloId) !== helloId) return;
+    documents.leave(documentId, helloId);
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 
