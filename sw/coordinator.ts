@@ -17,6 +17,7 @@ import {
 import type { ToolOwner } from '../shared/tool.ts';
 import type { Happening } from './core/event.ts';
 import { toolsOfGroup } from './core/registry.ts';
+import type { Execution } from './core/state.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { type Keyring, plainOf } from './seal.ts';
@@ -46,13 +47,11 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
   /** Commands come in their turn, after the hello's own event: by then the state knows who asks. */
   const introduced = () => dispatch({ type: 'time-passed' });
 
-  async function describe(executionId: ExecutionId, tabSecret: string): Promise<PendingExecution[]> {
-    const execution = runtime.state.executions.get(executionId);
-    if (execution === undefined) return [];
-    const { call, outputs } = execution;
+  async function describe(execution: Execution, tabSecret: string): Promise<PendingExecution> {
+    const { id, call, outputs } = execution;
     await keyring.openWithTab(execution, tabSecret).catch(() => {});
-    await keyring.openAll(executionId, [call, outputs]).catch(() => {});
-    return [{ key: keyring.keyOf(executionId), ...plainOf({ call, outputs }) }];
+    await keyring.openAll(id, [call, outputs]).catch(() => {});
+    return { key: keyring.keyOf(id), ...plainOf({ call, outputs }) };
   }
 
   const coordinator: Coordinator = {
@@ -91,10 +90,10 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
     async collect({ tabSecret }) {
       await introduced();
       await sweep(0);
-      const reply = await dispatch<ExecutionId[]>({ type: 'outcomes-collected', documentId });
+      const reply = await dispatch<Execution[]>({ type: 'outcomes-collected', documentId });
       if (!reply.ok) return reply;
-      const pending = await Promise.all(reply.value.map((id) => describe(id, tabSecret)));
-      return { ok: true, value: pending.flat() };
+      const described = reply.value.map((execution) => describe(execution, tabSecret));
+      return { ok: true, value: await Promise.all(described) };
     },
     async watch({ on }) {
       Object.assign(documents.get(documentId) ?? {}, { watches: on });

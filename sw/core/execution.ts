@@ -74,15 +74,9 @@ export function isOpen(activation: Activation): boolean {
   return isActive(activation) || activation.state === 'waiting';
 }
 
-/** Could any callback of the execution have begun, but for one that certainly has not? */
-function hasStarted(execution: Execution, besides?: Activation): boolean {
-  return execution.activations.some(
-    (activation) => activation.mayHaveBegun || (activation !== besides && wasCommanded(activation)),
-  );
-}
-
-function wasCommanded({ state }: Activation): boolean {
-  return state !== 'waiting' && state !== 'withdrawn';
+/** Has it begun, or may it have, whatever became of it? */
+function hasBegun({ state, mayHaveBegun }: Activation): boolean {
+  return mayHaveBegun || (state !== 'waiting' && state !== 'withdrawn');
 }
 
 /** An execution with its first activation, as its call describes them. */
@@ -152,7 +146,7 @@ export function refuseActivation(
   if (readsTooLate && activation.state !== 'commanded') return;
   if (!moveActivation(activation, 'withdraw')) return;
   activation.mayHaveBegun = false;
-  if (!activation.resumes) settle(execution, failed(refusal.reason, hasStarted(execution)), turn);
+  if (!activation.resumes) settle(execution, refusal.reason, null, turn);
   else if (!readsTooLate) withdrawResumption(execution, activation);
 }
 
@@ -181,9 +175,8 @@ export function endActivation(execution: Execution, activation: Activation, end:
   activation.heardAt = turn.now;
   startLifetimes(tokens, turn.now);
   if (end.type === 'threw') {
-    const ending = failed(end.reason, true, end.error);
-    if (holds) activation.held = ending;
-    else if (isContinued || tokens.length === 0) settle(execution, ending, turn);
+    if (holds) activation.held = end;
+    else if (isContinued || tokens.length === 0) settle(execution, end.reason, end.error, turn);
   } else if (tokens.length > 0) {
     const output = { activationId: activation.id, value: end.value };
     execution.outputs.push(output);
@@ -199,9 +192,13 @@ export function deliverOutput(execution: Execution, output: Output, turn: Turn):
 export function reportHeld(execution: Execution, documentId: DocumentId, turn: Turn): void {
   for (const activation of execution.activations) {
     if (activation.documentId === documentId && moveActivation(activation, 'stay')) {
-      settle(execution, activation.held as Ending, turn);
+      settleHeld(execution, activation, turn);
     }
   }
+}
+
+function settleHeld(execution: Execution, { held }: Activation, turn: Turn): void {
+  if (held) settle(execution, held.reason, held.error, turn);
 }
 
 /** The document of the activation is gone (rules 5 and 11). `heardAt`: when it was surely still there. */
@@ -216,10 +213,10 @@ export function loseActivation(
   if (moveActivation(activation, 'lose')) {
     const tokens = grantedTokens(execution, activation);
     startLifetimes(tokens, heardAt);
-    if (tokens.length === 0) settle(execution, failed(reason, true), turn);
+    if (tokens.length === 0) settle(execution, reason, null, turn);
   } else if (state === 'waiting') {
     if (resumes) withdrawResumption(execution, activation);
-    else settle(execution, failed(mayHaveBegun ? reason : 'tool-unavailable', mayHaveBegun), turn);
+    else settle(execution, mayHaveBegun ? reason : 'tool-unavailable', null, turn);
   }
 }
 
@@ -228,7 +225,7 @@ export function loseCaller(execution: Execution, reason: 'navigated' | 'document
   const { call, tokens, activations, met } = execution;
   execution.callerDocumentId = null;
   if (call.keepalive) return;
-  const latest = activations.findLast(wasCommanded);
+  const latest = activations.findLast(hasBegun);
   // An accepted resumption continues it while its callback was not told to run. Of a caller that is found lost nobody knows
   // when it left: its token may have been redeemed since.
   const isResumption = (activation: Activation) =>
@@ -236,12 +233,12 @@ export function loseCaller(execution: Execution, reason: 'navigated' | 'document
     (activation.state === 'waiting' || (reason === 'document-lost' && isActive(activation)));
   const continues = tokens.some(isOutstanding) || activations.some(isResumption);
   if (continues && latest && met.get(latest.documentId)?.tabId === call.callerTabId) return;
-  settle(execution, failed(reason, hasStarted(execution)), turn, REMAINS_KEPT);
+  settle(execution, reason, null, turn, REMAINS_KEPT);
 }
 
 /** A cancel always cancels. The caller has rejected its promise already, with its own reason. */
 export function cancelExecution(execution: Execution, turn: Turn): void {
-  settle(execution, failed('aborted', hasStarted(execution)), turn);
+  settle(execution, 'aborted', null, turn);
   markDelivered(execution, turn);
 }
 
@@ -249,10 +246,23 @@ export function failed(reason: Reason, started: boolean, detail: Value | null = 
   return { type: 'failed', reason, started, detail };
 }
 
-/** The one place where an execution settles (I6): what still runs or waits is dropped, what is outstanding is void. */
-export function settle(execution: Execution, ending: Ending, turn: Turn, kept = OUTCOME_KEPT): void {
+/**
+ * The one place where an execution settles (I6): what still runs or waits is dropped, what is outstanding is void. `value` is
+ * the result, or a tool's own error.
+ */
+export function settle(
+  execution: Execution,
+  as: 'result' | Reason,
+  value: Value | null,
+  turn: Turn,
+  kept = OUTCOME_KEPT,
+): void {
   if (execution.settled) return;
-  const as = ending.type === 'result' ? 'result' : ending.reason;
+  // A document that is late refuses by now, or, if the clock was set back meanwhile, is told to abort.
+  const refuses = (activation: Activation) =>
+    as === 'document-unresponsive' && isLate(activation, turn.now) && !activation.mayHaveBegun;
+  const started = execution.activations.some((activation) => hasBegun(activation) && !refuses(activation));
+  const ending: Ending = as === 'result' ? { type: as, value: value ?? {} } : failed(as, started, value);
   execution.settled = { ending, as, keepUntil: turn.now + kept };
   for (const activation of execution.activations) {
     if (isOpen(activation)) dropActivation(activation, turn);
@@ -318,18 +328,13 @@ export function advance(execution: Execution, turn: Turn): void {
   for (const activation of execution.activations) {
     if (activation.state === 'waiting') command(execution, activation, turn);
     else if (isLate(activation, turn.now)) {
-      // Its document refuses it by now, or, if the clock was set back meanwhile, is told to abort it.
-      settle(execution, failed('document-unresponsive', hasStarted(execution, activation)), turn);
+      settle(execution, 'document-unresponsive', null, turn);
     }
   }
   if (execution.activations.some(isOpen) || execution.tokens.some(isOutstanding)) return;
-  const held = execution.activations.findLast(({ state }) => state === 'held')?.held;
-  const { answer } = execution;
-  settle(
-    execution,
-    held ?? (answer ? { type: 'result', value: answer } : failed('token-expired', true)),
-    turn,
-  );
+  const held = execution.activations.findLast(({ state }) => state === 'held');
+  if (held) settleHeld(execution, held, turn);
+  else settle(execution, execution.answer ? 'result' : 'token-expired', execution.answer, turn);
 }
 
 /**

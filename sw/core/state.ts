@@ -7,7 +7,7 @@
 import type { Bounds, Sizes } from '../../shared/bounds.ts';
 import type { Reason } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, ExecutionId, Generation, TokenDigest } from '../../shared/ids.ts';
-import type { Call, DocumentFacts, Ending, Output, Value } from '../../shared/protocol.ts';
+import type { Call, DocumentFacts, End, Ending, Output, Value } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 
@@ -55,8 +55,8 @@ export interface Activation {
   heardAt: number;
   /** Until when its document may begin it, once commanded. */
   refuseAfter: number;
-  /** How a held activation ends the execution, if it counts. */
-  held: Ending | null;
+  /** What a held activation threw, if it counts. */
+  held: Extract<End, { type: 'threw' }> | null;
 }
 
 export type TokenState = 'outstanding' | 'redeemed' | 'expired' | 'void';

@@ -14,7 +14,6 @@ import {
   cancelExecution,
   createExecution,
   endActivation,
-  failed,
   isDue,
   isForgotten,
   loseActivation,
@@ -243,7 +242,7 @@ function request({ documentId, call }: EventOf<'execution-requested'>, turn: Tur
   return finish(turn, createExecution(call, turn), (execution) => {
     const target = turn.documents.get(call.documentId);
     if (target && target.groupId !== call.groupId) {
-      settle(execution, failed('tool-unavailable', false), turn);
+      settle(execution, 'tool-unavailable', null, turn);
     }
   });
 }
@@ -296,10 +295,12 @@ function deliver(event: EventOf<'outcome-delivered'>, turn: Turn): Answer {
 }
 
 function collect(event: EventOf<'outcomes-collected'>, turn: Turn): Answer {
+  const value: Execution[] = [];
   each(turn, event, (execution) => {
     execution.callerDocumentId = event.documentId;
+    value.push(execution);
   });
-  return { ok: true, value: concerned(turn, event) };
+  return { ok: true, value };
 }
 
 /** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */

@@ -203,7 +203,7 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
           activations: [
             anActivation({
               state: 'held',
-              held: { type: 'failed', reason: 'tool-failed', started: true, detail: error },
+              held: { type: 'threw', reason: 'tool-failed', error, leaving: true },
             }),
           ],
           settled: {

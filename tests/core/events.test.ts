@@ -42,10 +42,10 @@ function withActivation(state: ActivationState, { granted, ...facts }: Facts = {
   const held =
     state === 'held'
       ? ({
-          type: 'failed',
+          type: 'threw',
           reason: 'tool-failed',
-          started: true,
-          detail: aValue('it broke'),
+          error: aValue('it broke'),
+          leaving: true,
         } as const)
       : null;
   return anExecution({
@@ -245,12 +245,7 @@ describe('what an end gives', () => {
   test('a held throw is kept until it is known what it means', () => {
     const held = { ...end, end: threw('it broke', { leaving: true }) };
     const outcome = outcomeOf('running', held, { granted: true });
-    expect(outcome.activation?.held).toEqual({
-      type: 'failed',
-      reason: 'tool-failed',
-      started: true,
-      detail: aValue('it broke'),
-    });
+    expect(outcome.activation?.held).toEqual(held.end);
   });
 });
 
@@ -392,10 +387,10 @@ describe('a token is presented', () => {
     const tokens = [aToken({ issuer: 'holds' })];
     const holds = {
       held: {
-        type: 'failed',
+        type: 'threw',
         reason: 'tool-failed',
-        started: true,
-        detail: aValue('it broke'),
+        error: aValue('it broke'),
+        leaving: true,
       } as const,
       state: 'held' as const,
     };

@@ -334,7 +334,7 @@ function withoutText(execution: Execution): Execution {
     call.input,
     answer,
     ...outputs.map(({ value }) => value),
-    ...activations.map(({ held }) => (held?.type === 'failed' ? held.detail : null)),
+    ...activations.map(({ held }) => held?.error),
     ending?.type === 'result' ? ending.value : ending?.detail,
   ];
   for (const value of values) if (value) delete value.text;

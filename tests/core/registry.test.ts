@@ -149,7 +149,7 @@ describe('a snapshot', () => {
     outputs: [{ activationId: 'activation', value: aValue('address') }],
     activations: [
       anActivation({
-        held: { type: 'failed', reason: 'tool-failed', started: true, detail: aValue('secret') },
+        held: { type: 'threw', reason: 'tool-failed', error: aValue('secret'), leaving: true },
       }),
     ],
     tokens: [aToken({ deadline: START + 5 })],
