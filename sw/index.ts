@@ -17,7 +17,6 @@ import {
   HELLO,
   type Hello,
   lockName,
-  PREFIX,
   PROTOCOL_VERSIONS,
 } from '../shared/protocol.ts';
 import { systemClock } from './clock.ts';
@@ -50,15 +49,15 @@ const WATCH_INTERVAL = 50;
 /**
  * Makes a service worker the coordinator of its origin's documents. Call it while the worker's script is first evaluated
  * (not after an await): a message may be what wakes the worker. Lives beside a site's own listeners; looks at messages
- * whose `type` begins with `webmcp-relay:` and at nothing else.
+ * whose `type` is one of ours and at nothing else.
  */
 export function installRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions = {}): void {
   let relay: ReturnType<typeof startRelay> | undefined;
   worker.addEventListener('message', (event) => {
     const { type } = (event.data ?? {}) as { type?: unknown };
-    if (typeof type !== 'string' || !type.startsWith(PREFIX)) return;
+    if (type !== HELLO && type !== GOODBYE) return;
     relay ??= startRelay(worker, options);
-    event.waitUntil(relay.receive(type, event));
+    event.waitUntil(type === HELLO ? relay.greet(event) : relay.bid(event.data));
   });
 }
 
@@ -115,11 +114,6 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     };
   }
 
-  async function receive(type: string, event: ExtendableMessageEvent): Promise<void> {
-    if (type === HELLO) await greet(event);
-    if (type === GOODBYE && fits(event.data, PATTERNS.goodbye)) await bid(event.data as Goodbye);
-  }
-
   async function greet(event: ExtendableMessageEvent): Promise<void> {
     const [port] = event.ports;
     if (port === undefined) return;
@@ -156,7 +150,9 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     for (const { token } of resumptions) await keyring.offer(token);
   }
 
-  async function bid({ documentId, helloId, lostCalls, commands }: Goodbye): Promise<void> {
+  async function bid(goodbye: Goodbye): Promise<void> {
+    if (!fits(goodbye, PATTERNS.goodbye)) return;
+    const { documentId, helloId, lostCalls, commands } = goodbye;
     performLast(documentId, commands, setting);
     // What a document said on its way into the back/forward cache may arrive when it is back.
     if ((documents.get(documentId)?.helloId ?? helloId) !== helloId) return;
@@ -164,7 +160,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 
-  return { receive };
+  return { greet, bid };
 }
 
 /**
@@ -177,7 +173,7 @@ function holdLock(generation: string): Promise<void> {
       resolve();
       return new Promise(() => {});
     };
-    if (navigator.locks === undefined) resolve();
-    else navigator.locks.request(lockName(generation), hold).catch(() => resolve());
+    if (navigator.locks) navigator.locks.request(lockName(generation), hold).catch(() => resolve());
+    else resolve();
   });
 }
