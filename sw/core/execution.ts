@@ -139,7 +139,7 @@ export function refuseActivation(
   turn: Turn,
 ): void {
   if (refusal.started) {
-    loseActivation(execution, activation, 'navigated', activation.heardAt, turn);
+    loseActivation(execution, activation, 'navigated', turn);
     return;
   }
   const readsTooLate = refusal.reason === 'document-unresponsive' && activation.resumes;
@@ -201,15 +201,14 @@ function settleHeld(execution: Execution, { held }: Activation, turn: Turn): voi
   if (held) settle(execution, held.reason, held.error, turn);
 }
 
-/** The document of the activation is gone (rules 5 and 11). `heardAt`: when it was surely still there. */
+/** The document of the activation is gone (rules 5 and 11); it was surely still there when it was last heard of. */
 export function loseActivation(
   execution: Execution,
   activation: Activation,
   reason: 'navigated' | 'document-lost',
-  heardAt: number,
   turn: Turn,
 ): void {
-  const { state, resumes, mayHaveBegun } = activation;
+  const { state, resumes, mayHaveBegun, heardAt } = activation;
   if (moveActivation(activation, 'lose')) {
     const tokens = grantedTokens(execution, activation);
     startLifetimes(tokens, heardAt);

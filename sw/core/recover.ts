@@ -85,7 +85,7 @@ function reconcileActivation(
     command(execution, activation, turn);
   } else if (isActive(activation)) {
     // A document announces all that runs in it: what it does not name was over before this connection.
-    loseActivation(execution, activation, 'document-lost', activation.heardAt, turn);
+    loseActivation(execution, activation, 'document-lost', turn);
   }
 }
 

@@ -201,7 +201,7 @@ function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument
 }
 
 function disconnect(event: EventOf<'document-left' | 'document-lost'>, turn: Turn): Answer {
-  const { documentId, now } = event;
+  const { documentId } = event;
   const isSaid = event.type === 'document-left';
   const reason = isSaid ? 'navigated' : 'document-lost';
   const isHeard = isSaid || turn.documents.has(documentId);
@@ -210,7 +210,8 @@ function disconnect(event: EventOf<'document-left' | 'document-lost'>, turn: Tur
     if (execution.callerDocumentId === documentId) loseCaller(execution, reason, turn);
     for (const activation of execution.activations) {
       if (activation.documentId !== documentId) continue;
-      loseActivation(execution, activation, reason, isHeard ? now : activation.heardAt, turn);
+      if (isHeard) activation.heardAt = turn.now;
+      loseActivation(execution, activation, reason, turn);
     }
   });
   for (const call of isSaid ? event.lostCalls : []) {
