@@ -80,7 +80,7 @@ function hasBegun({ state, mayHaveBegun }: Activation): boolean {
 }
 
 /** An execution with its first activation, as its call describes them. */
-export function createExecution(call: Call, turn: Turn, mayHaveBegun = false): Execution {
+export function createExecution(turn: Turn, call: Call, mayHaveBegun = false): Execution {
   const { executionId: id, callerDocumentId, documentId } = call;
   const execution: Execution = {
     id,
@@ -89,20 +89,20 @@ export function createExecution(call: Call, turn: Turn, mayHaveBegun = false): E
     call,
     callerDocumentId,
     met: new Map(),
-    activations: [{ ...createActivation(id, documentId, turn), mayHaveBegun }],
+    activations: [{ ...createActivation(turn, id, documentId), mayHaveBegun }],
     tokens: [],
     outputs: [],
     answer: null,
     settled: null,
   };
-  meet(execution, turn);
+  meet(turn, execution);
   return execution;
 }
 
 export function createActivation(
+  { now }: Turn,
   id: ActivationId,
   documentId: DocumentId,
-  { now }: Turn,
   resumes: TokenDigest | null = null,
 ): Activation {
   return {
@@ -118,7 +118,7 @@ export function createActivation(
 }
 
 /** Remembers those of its documents that are here. */
-function meet({ met, callerDocumentId, activations }: Execution, { documents }: Turn): void {
+function meet({ documents }: Turn, { met, callerDocumentId, activations }: Execution): void {
   for (const id of [callerDocumentId ?? '', ...activations.map(({ documentId }) => documentId)]) {
     const document = documents.get(id);
     if (document) met.set(id, { clientId: document.clientId, tabId: document.tabId });
@@ -133,20 +133,20 @@ export function beginActivation(activation: Activation, now: number): void {
 
 /** The document refuses to begin it: for good, or because it read the command too late, or because it has begun it before. */
 export function refuseActivation(
+  turn: Turn,
   execution: Execution,
   activation: Activation,
   refusal: ErrorRecord,
-  turn: Turn,
 ): void {
   if (refusal.started) {
-    loseActivation(execution, activation, 'navigated', turn);
+    loseActivation(turn, execution, activation, 'navigated');
     return;
   }
   const readsTooLate = refusal.reason === 'document-unresponsive' && activation.resumes;
   if (readsTooLate && activation.state !== 'commanded') return;
   if (!moveActivation(activation, 'withdraw')) return;
   activation.mayHaveBegun = false;
-  if (!activation.resumes) settle(execution, refusal.reason, null, turn);
+  if (!activation.resumes) settle(turn, execution, refusal.reason, null);
   else if (!readsTooLate) withdrawResumption(execution, activation);
 }
 
@@ -167,7 +167,7 @@ function grantedTokens({ tokens }: Execution, { id }: Activation): Token[] {
 }
 
 /** Its callback ended (rules 9 and 10). */
-export function endActivation(execution: Execution, activation: Activation, end: End, turn: Turn): void {
+export function endActivation(turn: Turn, execution: Execution, activation: Activation, end: End): void {
   const tokens = grantedTokens(execution, activation);
   const isContinued = tokens.some(isOutstanding);
   const holds = end.type === 'threw' && end.leaving && isContinued;
@@ -176,51 +176,51 @@ export function endActivation(execution: Execution, activation: Activation, end:
   startLifetimes(tokens, turn.now);
   if (end.type === 'threw') {
     if (holds) activation.held = end;
-    else if (isContinued || tokens.length === 0) settle(execution, end.reason, end.error, turn);
+    else if (isContinued || tokens.length === 0) settle(turn, execution, end.reason, end.error);
   } else if (tokens.length > 0) {
     const output = { activationId: activation.id, value: end.value };
     execution.outputs.push(output);
-    deliverOutput(execution, output, turn);
+    deliverOutput(turn, execution, output);
   } else execution.answer = end.value;
 }
 
-export function deliverOutput(execution: Execution, output: Output, turn: Turn): void {
+export function deliverOutput(turn: Turn, execution: Execution, output: Output): void {
   tell(turn, execution.callerDocumentId, { type: 'deliverOutput', executionId: execution.id, ...output });
 }
 
 /** The document of a held throw stays after all: the throw counts. */
-export function reportHeld(execution: Execution, documentId: DocumentId, turn: Turn): void {
+export function reportHeld(turn: Turn, execution: Execution, documentId: DocumentId): void {
   for (const activation of execution.activations) {
     if (activation.documentId === documentId && moveActivation(activation, 'stay')) {
-      settleHeld(execution, activation, turn);
+      settleHeld(turn, execution, activation);
     }
   }
 }
 
-function settleHeld(execution: Execution, { held }: Activation, turn: Turn): void {
-  if (held) settle(execution, held.reason, held.error, turn);
+function settleHeld(turn: Turn, execution: Execution, { held }: Activation): void {
+  if (held) settle(turn, execution, held.reason, held.error);
 }
 
 /** The document of the activation is gone (rules 5 and 11); it was surely still there when it was last heard of. */
 export function loseActivation(
+  turn: Turn,
   execution: Execution,
   activation: Activation,
   reason: 'navigated' | 'document-lost',
-  turn: Turn,
 ): void {
   const { state, resumes, mayHaveBegun, heardAt } = activation;
   if (moveActivation(activation, 'lose')) {
     const tokens = grantedTokens(execution, activation);
     startLifetimes(tokens, heardAt);
-    if (tokens.length === 0) settle(execution, reason, null, turn);
+    if (tokens.length === 0) settle(turn, execution, reason, null);
   } else if (state === 'waiting') {
     if (resumes) withdrawResumption(execution, activation);
-    else settle(execution, mayHaveBegun ? reason : 'tool-unavailable', null, turn);
+    else settle(turn, execution, mayHaveBegun ? reason : 'tool-unavailable', null);
   }
 }
 
 /** The caller is gone (`semantics.md`, The caller leaves). */
-export function loseCaller(execution: Execution, reason: 'navigated' | 'document-lost', turn: Turn): void {
+export function loseCaller(turn: Turn, execution: Execution, reason: 'navigated' | 'document-lost'): void {
   const { call, tokens, activations, met } = execution;
   execution.callerDocumentId = null;
   if (call.keepalive) return;
@@ -232,13 +232,13 @@ export function loseCaller(execution: Execution, reason: 'navigated' | 'document
     (activation.state === 'waiting' || (reason === 'document-lost' && isActive(activation)));
   const continues = tokens.some(isOutstanding) || activations.some(isResumption);
   if (continues && latest && met.get(latest.documentId)?.tabId === call.callerTabId) return;
-  settle(execution, reason, null, turn, REMAINS_KEPT);
+  settle(turn, execution, reason, null, REMAINS_KEPT);
 }
 
 /** A cancel always cancels. The caller has rejected its promise already, with its own reason. */
-export function cancelExecution(execution: Execution, turn: Turn): void {
-  settle(execution, 'aborted', null, turn);
-  markDelivered(execution, turn);
+export function cancelExecution(turn: Turn, execution: Execution): void {
+  settle(turn, execution, 'aborted', null);
+  markDelivered(turn, execution);
 }
 
 export function failed(reason: Reason, started: boolean, detail: Value | null = null): Ending {
@@ -250,10 +250,10 @@ export function failed(reason: Reason, started: boolean, detail: Value | null = 
  * the result, or a tool's own error.
  */
 export function settle(
+  turn: Turn,
   execution: Execution,
   as: 'result' | Reason,
   value: Value | null,
-  turn: Turn,
   kept = OUTCOME_KEPT,
 ): void {
   if (execution.settled) return;
@@ -264,21 +264,21 @@ export function settle(
   const ending: Ending = as === 'result' ? { type: as, value: value ?? {} } : failed(as, started, value);
   execution.settled = { ending, as, keepUntil: turn.now + kept };
   for (const activation of execution.activations) {
-    if (isOpen(activation)) dropActivation(activation, turn);
+    if (isOpen(activation)) dropActivation(turn, activation);
     if (!moveActivation(activation, 'lose')) moveActivation(activation, 'withdraw');
   }
   startLifetimes(execution.tokens, turn.now);
   for (const token of execution.tokens) moveToken(token, 'void');
-  deliverOutcome(execution, turn);
+  deliverOutcome(turn, execution);
 }
 
 /** Nobody wants what it may still give. */
-export function dropActivation({ documentId, id }: Pick<Activation, 'documentId' | 'id'>, turn: Turn): void {
+export function dropActivation(turn: Turn, { documentId, id }: Pick<Activation, 'documentId' | 'id'>): void {
   tell(turn, documentId, { type: 'drop', activationId: id });
 }
 
 /** Tells the caller, if it has one. */
-export function deliverOutcome({ id, callerDocumentId, settled }: Execution, turn: Turn): void {
+export function deliverOutcome(turn: Turn, { id, callerDocumentId, settled }: Execution): void {
   if (settled?.ending) {
     tell(turn, callerDocumentId, { type: 'settle', executionId: id, ending: settled.ending });
   }
@@ -288,7 +288,7 @@ export function deliverOutcome({ id, callerDocumentId, settled }: Execution, tur
  * Its outcome is where it belongs: shrink to what a late `resumeTool` is told by (rule 13). A token may yet be presented, and a
  * callback that was aborted may yet ask for one.
  */
-export function markDelivered(execution: Execution, turn: Turn): void {
+export function markDelivered(turn: Turn, execution: Execution): void {
   const { settled, tokens, activations } = execution;
   if (!settled?.ending) return;
   const isAskedFor = tokens.length > 0 || activations.some(({ state }) => state === 'lost');
@@ -301,7 +301,7 @@ export function markDelivered(execution: Execution, turn: Turn): void {
   for (const token of tokens) token.key = null;
   for (const activation of activations) {
     activation.held = null;
-    dropActivation(activation, turn);
+    dropActivation(turn, activation);
   }
 }
 
@@ -319,21 +319,21 @@ export function isForgotten({ settled }: Execution, now: number): boolean {
  * Draws every conclusion that holds by now: expired tokens, activations whose turn it is, bounds that have passed, and
  * whether the execution is over (rule 9). May be called at any time, any number of times.
  */
-export function advance(execution: Execution, turn: Turn): void {
-  meet(execution, turn);
-  if (isKeptNoLonger(execution, turn.now)) markDelivered(execution, turn);
+export function advance(turn: Turn, execution: Execution): void {
+  meet(turn, execution);
+  if (isKeptNoLonger(execution, turn.now)) markDelivered(turn, execution);
   if (execution.settled) return;
   expireTokens(execution.tokens, turn.now);
   for (const activation of execution.activations) {
-    if (activation.state === 'waiting') command(execution, activation, turn);
+    if (activation.state === 'waiting') command(turn, execution, activation);
     else if (isLate(activation, turn.now)) {
-      settle(execution, 'document-unresponsive', null, turn);
+      settle(turn, execution, 'document-unresponsive', null);
     }
   }
   if (execution.activations.some(isOpen) || execution.tokens.some(isOutstanding)) return;
   const held = execution.activations.findLast(({ state }) => state === 'held');
-  if (held) settleHeld(execution, held, turn);
-  else settle(execution, execution.answer ? 'result' : 'token-expired', execution.answer, turn);
+  if (held) settleHeld(turn, execution, held);
+  else settle(turn, execution, execution.answer ? 'result' : 'token-expired', execution.answer);
 }
 
 /**
@@ -341,7 +341,7 @@ export function advance(execution: Execution, turn: Turn): void {
  * command is dropped there (I2). A resumption may begin as long as its token would have lived: a page that is slow to load
  * loses nothing.
  */
-export function command(execution: Execution, activation: Activation, turn: Turn): void {
+export function command(turn: Turn, execution: Execution, activation: Activation): void {
   const { id: executionId, call, activations } = execution;
   const { documentId, id: activationId } = activation;
   const token = resumedToken(execution, activation) ?? null;

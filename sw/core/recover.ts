@@ -35,104 +35,104 @@ export function announcedIds({ calls, activations, resumptions }: Announcement):
  * is forgotten, and the document is told so.
  */
 export function rebuild(
+  turn: Turn,
   documentId: DocumentId,
   executionId: ExecutionId,
   announcement: Announcement,
-  turn: Turn,
 ): Execution | undefined {
   const awaited = announcement.calls.find(({ call }) => call.executionId === executionId);
   const runs = announcement.activations.find((part) => part.executionId === executionId && !part.stored);
   const call = awaited?.stored === false ? awaited.call : runs?.call;
   if (!call) {
-    if (awaited) tellNavigated(documentId, executionId, turn);
-    release(documentId, executionId, undefined, announcement, turn);
+    if (awaited) tellNavigated(turn, documentId, executionId);
+    release(turn, undefined, documentId, executionId, announcement);
     return undefined;
   }
-  const execution = createExecution(call, turn, true);
+  const execution = createExecution(turn, call, true);
   if (runs) for (const activation of execution.activations) beginActivation(activation, turn.now);
-  if (!awaited && turn.documents.has(call.callerDocumentId)) disown(execution, turn);
+  if (!awaited && turn.documents.has(call.callerDocumentId)) disown(turn, execution);
   return execution;
 }
 
 /** Puts one execution in accord with what the document has just announced. */
 export function reconcile(
-  documentId: DocumentId,
-  execution: Execution,
-  announcement: Announcement,
   turn: Turn,
+  execution: Execution,
+  documentId: DocumentId,
+  announcement: Announcement,
 ): void {
   const { calls, activations } = announcement;
-  if (calls.some(({ call }) => call.executionId === execution.id)) reclaim(execution, documentId, turn);
-  else if (execution.callerDocumentId === documentId) disown(execution, turn);
+  if (calls.some(({ call }) => call.executionId === execution.id)) reclaim(turn, execution, documentId);
+  else if (execution.callerDocumentId === documentId) disown(turn, execution);
   for (const activation of execution.activations) {
     if (activation.documentId !== documentId) continue;
     const announced = activations.find(({ activationId }) => activationId === activation.id);
-    reconcileActivation(execution, activation, announced, turn);
+    reconcileActivation(turn, execution, activation, announced);
   }
-  release(documentId, execution.id, execution, announcement, turn);
+  release(turn, execution, documentId, execution.id, announcement);
 }
 
 function reconcileActivation(
+  turn: Turn,
   execution: Execution,
   activation: Activation,
   announced: AnnouncedActivation | undefined,
-  turn: Turn,
 ): void {
   if (announced) {
     beginActivation(activation, turn.now);
-    if (announced.end) endActivation(execution, activation, announced.end, turn);
+    if (announced.end) endActivation(turn, execution, activation, announced.end);
   } else if (activation.state === 'commanded') {
-    command(execution, activation, turn);
+    command(turn, execution, activation);
   } else if (isActive(activation)) {
     // A document announces all that runs in it: what it does not name was over before this connection.
-    loseActivation(execution, activation, 'document-lost', turn);
+    loseActivation(turn, execution, activation, 'document-lost');
   }
 }
 
 /** What the document holds of an execution, and nobody needs any more, it is told to drop. */
 function release(
+  turn: Turn,
+  execution: Execution | undefined,
   documentId: DocumentId,
   executionId: ExecutionId,
-  execution: Execution | undefined,
   { activations, resumptions }: Announcement,
-  turn: Turn,
 ): void {
   for (const part of [...activations, ...resumptions]) {
     if (part.executionId !== executionId) continue;
     const activation = execution?.activations.find(({ id }) => id === part.activationId);
     const isNeeded = activation && !execution?.settled && ('end' in part || isOpen(activation));
-    if (!isNeeded) dropActivation({ documentId, id: part.activationId }, turn);
+    if (!isNeeded) dropActivation(turn, { documentId, id: part.activationId });
   }
 }
 
 /** The document says that it awaits the outcome. */
-export function reclaim(execution: Execution, documentId: DocumentId, turn: Turn): void {
+export function reclaim(turn: Turn, execution: Execution, documentId: DocumentId): void {
   const isDelivered = execution.settled?.ending === null;
   if (!isDelivered) execution.callerDocumentId ??= documentId;
   if (isDelivered || execution.callerDocumentId !== documentId) {
-    tellNavigated(documentId, execution.id, turn);
+    tellNavigated(turn, documentId, execution.id);
     return;
   }
   // Whatever it may have missed; it drops what it has seen (I2).
-  for (const output of execution.outputs) deliverOutput(execution, output, turn);
-  deliverOutcome(execution, turn);
+  for (const output of execution.outputs) deliverOutput(turn, execution, output);
+  deliverOutcome(turn, execution);
 }
 
 /**
  * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so while a stored one is open (it may
  * not know yet that it has collected it), nor within a tab, where a caller knows nothing of the worker before there is a token.
  */
-function disown(execution: Execution, turn: Turn): void {
+function disown(turn: Turn, execution: Execution): void {
   const { settled, stored, activations, met, call } = execution;
   const isWithinTab = activations.some(({ documentId }) => met.get(documentId)?.tabId === call.callerTabId);
-  if (settled) deliverOutcome(execution, turn);
+  if (settled) deliverOutcome(turn, execution);
   else if (!stored && !isWithinTab) {
     execution.callerDocumentId = null;
-    if (!call.keepalive) cancelExecution(execution, turn);
+    if (!call.keepalive) cancelExecution(turn, execution);
   }
 }
 
 /** The outcome is not for this document, or not to be had any more. */
-export function tellNavigated(documentId: DocumentId, executionId: ExecutionId, turn: Turn): undefined {
+export function tellNavigated(turn: Turn, documentId: DocumentId, executionId: ExecutionId): undefined {
   tell(turn, documentId, { type: 'settle', executionId, ending: failed('navigated', true) });
 }

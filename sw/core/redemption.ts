@@ -20,7 +20,7 @@ import type { ConnectedDocument, Execution } from './state.ts';
 import { expireTokens, moveToken } from './token.ts';
 
 /** Stores a token for a running activation. A repeated request is the same request. */
-export function grantToken(execution: Execution, grant: Grant, turn: Turn): ErrorRecord | null {
+export function grantToken(turn: Turn, execution: Execution, grant: Grant): ErrorRecord | null {
   const { tokens, activations, settled } = execution;
   const { digest, tokenKey, activationId, call } = grant;
   if (tokens.some((token) => token.digest === digest)) return null;
@@ -47,10 +47,10 @@ export function grantToken(execution: Execution, grant: Grant, turn: Turn): Erro
 
 /** Redeems a token for an activation that is to run in `document`. A repeated redemption is the same redemption. */
 export function redeemToken(
+  turn: Turn,
   execution: Execution,
   { digest, activationId }: { digest: TokenDigest; activationId: ActivationId },
   { documentId, groupId }: ConnectedDocument,
-  turn: Turn,
 ): ErrorRecord | null {
   const { tokens, activations, call } = execution;
   const token = tokens.find((candidate) => candidate.digest === digest);
@@ -63,7 +63,7 @@ export function redeemToken(
     if (redeemer?.id !== activationId) return failure('token-redeemed', false);
     if (redeemer.state === 'withdrawn') return failure('token-void', false);
     // Asked for again, and over meanwhile: its document may never have read that it was its turn.
-    if (redeemer.state === 'lost') dropActivation(redeemer, turn);
+    if (redeemer.state === 'lost') dropActivation(turn, redeemer);
     return null;
   }
   if (!moveToken(token, 'redeem')) return failure(`token-${state as 'expired' | 'void'}`, false);
@@ -73,7 +73,7 @@ export function redeemToken(
   // One of that id that was withdrawn has never run: its document was away, is back, and asks again.
   execution.activations = [
     ...activations.filter(({ id }) => id !== activationId),
-    createActivation(activationId, documentId, turn, digest),
+    createActivation(turn, activationId, documentId, digest),
   ];
   return null;
 }

@@ -31,7 +31,7 @@ type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
 type Answer = Reply<unknown> | undefined;
 
 /** Which executions an event concerns, and what it does: without an answer of its own, it is done. */
-type Rule<E> = [concerns: (event: E, state: State) => ExecutionId[], apply: (event: E, turn: Turn) => Answer];
+type Rule<E> = [concerns: (state: State, event: E) => ExecutionId[], apply: (turn: Turn, event: E) => Answer];
 
 const DONE: Reply<unknown> = { ok: true, value: undefined };
 
@@ -42,15 +42,18 @@ const RULES: { [T in Event['type']]: Rule<EventOf<T>> } = {
   'document-stayed': [partaking, stay],
   'tools-changed': [none, asked(changeTools)],
   'execution-requested': [none, request],
-  'cancel-requested': [named, (event, turn) => each(turn, event, cancelExecution)],
+  'cancel-requested': [
+    named,
+    (turn, event) => each(turn, event, (execution) => cancelExecution(turn, execution)),
+  ],
   'token-requested': [named, grant],
   'token-presented': [named, asked(redeem)],
   'activation-acknowledged': [named, acknowledge],
   'activation-ended': [named, end],
   'outcome-delivered': [named, deliver],
   'outcomes-collected': [uncollected, asked(collect)],
-  'outcomes-awaited': [({ executionIds }) => executionIds, asked(awaitOutcomes)],
-  'time-passed': [due, (event, turn) => each(turn, event, () => {})],
+  'outcomes-awaited': [(_, { executionIds }) => executionIds, asked(awaitOutcomes)],
+  'time-passed': [due, (turn, event) => each(turn, event, () => {})],
 };
 
 function ruleFor<E extends Event>(event: E): Rule<E> {
@@ -59,7 +62,7 @@ function ruleFor<E extends Event>(event: E): Rule<E> {
 
 /** The ids of the executions that an event may change: what a transaction has to read before the step. */
 export function concerned(state: State, event: Event): ExecutionId[] {
-  return [...new Set(ruleFor(event)[0](event, state))];
+  return [...new Set(ruleFor(event)[0](state, event))];
 }
 
 export function step(state: State, event: Event): Step {
@@ -70,7 +73,7 @@ export function step(state: State, event: Event): Step {
     changes: [],
     effects: [],
   };
-  const reply = ruleFor(event)[1](event, turn) ?? DONE;
+  const reply = ruleFor(event)[1](turn, event) ?? DONE;
   return { changes: turn.changes, effects: turn.effects, reply };
 }
 
@@ -78,7 +81,7 @@ function none(): ExecutionId[] {
   return [];
 }
 
-function named({ executionId }: { executionId: ExecutionId | null }): ExecutionId[] {
+function named(_: State, { executionId }: { executionId: ExecutionId | null }): ExecutionId[] {
   return executionId === null ? [] : [executionId];
 }
 
@@ -86,11 +89,11 @@ function idsOf({ executions }: State, holds: (execution: Execution) => boolean):
   return [...executions.values()].filter(holds).map(({ id }) => id);
 }
 
-function due({ now }: Event, state: State): ExecutionId[] {
+function due(state: State, { now }: Event): ExecutionId[] {
   return idsOf(state, (execution) => isDue(execution, now));
 }
 
-function partaking({ documentId }: { documentId: string }, state: State): ExecutionId[] {
+function partaking(state: State, { documentId }: { documentId: string }): ExecutionId[] {
   return idsOf(
     state,
     ({ callerDocumentId, activations }) =>
@@ -99,12 +102,12 @@ function partaking({ documentId }: { documentId: string }, state: State): Execut
   );
 }
 
-function announced({ facts, announcement }: EventOf<'document-connected'>, state: State): ExecutionId[] {
-  return [...announcedIds(announcement), ...partaking(facts, state)];
+function announced(state: State, { facts, announcement }: EventOf<'document-connected'>): ExecutionId[] {
+  return [...announcedIds(announcement), ...partaking(state, facts)];
 }
 
 /** Those of the tab that the document may have: without a caller, or its own already. */
-function uncollected({ documentId }: EventOf<'outcomes-collected'>, state: State): ExecutionId[] {
+function uncollected(state: State, { documentId }: EventOf<'outcomes-collected'>): ExecutionId[] {
   const tabId = state.documents.get(documentId)?.tabId;
   return idsOf(
     state,
@@ -117,11 +120,11 @@ function uncollected({ documentId }: EventOf<'outcomes-collected'>, state: State
 
 /** Only a connected document may ask. */
 function asked<E extends { documentId: string }>(
-  apply: (event: E, turn: Turn, document: ConnectedDocument) => Answer,
-): (event: E, turn: Turn) => Answer {
-  return (event, turn) => {
+  apply: (turn: Turn, event: E, document: ConnectedDocument) => Answer,
+): (turn: Turn, event: E) => Answer {
+  return (turn, event) => {
     const document = turn.documents.get(event.documentId);
-    return document ? apply(event, turn, document) : refused('inactive-document');
+    return document ? apply(turn, event, document) : refused('inactive-document');
   };
 }
 
@@ -130,9 +133,7 @@ function refused(reason: Reason, message?: string): Reply<unknown> {
 }
 
 /** May answer with an error: then what it did to the draft does not count. */
-type ExecutionChange =
-  | ((draft: Execution, turn: Turn) => ErrorRecord | null)
-  | ((draft: Execution, turn: Turn) => void);
+type ExecutionChange = ((draft: Execution) => ErrorRecord | null) | ((draft: Execution) => void);
 
 /**
  * Lets `change` work on a draft of each execution that the event concerns. `revive` may give one that nobody knows. The answer
@@ -155,9 +156,9 @@ function each(
 
 /** Changes the draft, draws the conclusions and records what became of it. */
 function finish(turn: Turn, draft: Execution, change: ExecutionChange): Reply<unknown> {
-  const error = change(draft, turn);
+  const error = change(draft);
   if (error) return { ok: false, error };
-  advance(draft, turn);
+  advance(turn, draft);
   draft.revision += 1;
   turn.changes.push({ type: isForgotten(draft, turn.now) ? 'remove' : 'put', execution: draft });
   return DONE;
@@ -174,15 +175,15 @@ function eachActivation(
   });
 }
 
-function connect(event: EventOf<'document-connected'>, turn: Turn): Answer {
+function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   const { facts, clientId, announcement } = event;
   const { documentId } = facts;
   enlist(turn, documentId, { ...facts, clientId, tools: announcement.tools });
   return each(
     turn,
     event,
-    (execution) => reconcile(documentId, execution, announcement, turn),
-    (id) => rebuild(documentId, id, announcement, turn),
+    (execution) => reconcile(turn, execution, documentId, announcement),
+    (id) => rebuild(turn, documentId, id, announcement),
   );
 }
 
@@ -200,39 +201,39 @@ function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument
   if (owner) turn.effects.push({ type: 'announce-tools', groupId: owner.groupId });
 }
 
-function disconnect(event: EventOf<'document-left' | 'document-lost'>, turn: Turn): Answer {
+function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'>): Answer {
   const { documentId } = event;
   const isSaid = event.type === 'document-left';
   const reason = isSaid ? 'navigated' : 'document-lost';
   const isHeard = isSaid || turn.documents.has(documentId);
   enlist(turn, documentId);
   each(turn, event, (execution) => {
-    if (execution.callerDocumentId === documentId) loseCaller(execution, reason, turn);
+    if (execution.callerDocumentId === documentId) loseCaller(turn, execution, reason);
     for (const activation of execution.activations) {
       if (activation.documentId !== documentId) continue;
       if (isHeard) activation.heardAt = turn.now;
-      loseActivation(execution, activation, reason, turn);
+      loseActivation(turn, execution, activation, reason);
     }
   });
   for (const call of isSaid ? event.lostCalls : []) {
     if (turn.executions.has(call.executionId)) continue;
     // Nobody else knew of it: the next page may ask what became of it. Its page has ended it, whatever it was to live on for.
-    const lost = createExecution({ ...call, keepalive: false }, turn, true);
-    finish(turn, lost, () => loseCaller(lost, reason, turn));
+    const lost = createExecution(turn, { ...call, keepalive: false }, true);
+    finish(turn, lost, () => loseCaller(turn, lost, reason));
   }
   return DONE;
 }
 
-function stay(event: EventOf<'document-stayed'>, turn: Turn): Answer {
-  return each(turn, event, (execution) => reportHeld(execution, event.documentId, turn));
+function stay(turn: Turn, event: EventOf<'document-stayed'>): Answer {
+  return each(turn, event, (execution) => reportHeld(turn, execution, event.documentId));
 }
 
-function changeTools({ tools }: EventOf<'tools-changed'>, turn: Turn, document: ConnectedDocument): Answer {
+function changeTools(turn: Turn, { tools }: EventOf<'tools-changed'>, document: ConnectedDocument): Answer {
   enlist(turn, document.documentId, { ...document, tools });
   return DONE;
 }
 
-function request({ documentId, call }: EventOf<'execution-requested'>, turn: Turn): Answer {
+function request(turn: Turn, { documentId, call }: EventOf<'execution-requested'>): Answer {
   if (turn.executions.has(call.executionId)) return DONE;
   if (!turn.documents.has(documentId)) return refused('inactive-document');
   const most = turn.sizes.executions;
@@ -240,20 +241,20 @@ function request({ documentId, call }: EventOf<'execution-requested'>, turn: Tur
   if (open.length >= most) {
     return refused('too-many', `A document may have ${most} open executions at most.`);
   }
-  return finish(turn, createExecution(call, turn), (execution) => {
+  return finish(turn, createExecution(turn, call), (execution) => {
     const target = turn.documents.get(call.documentId);
     if (target && target.groupId !== call.groupId) {
-      settle(execution, 'tool-unavailable', null, turn);
+      settle(turn, execution, 'tool-unavailable', null);
     }
   });
 }
 
-function grant(event: EventOf<'token-requested'>, turn: Turn): Answer {
+function grant(turn: Turn, event: EventOf<'token-requested'>): Answer {
   const granted = each(
     turn,
     event,
-    (execution) => grantToken(execution, event, turn),
-    () => hearOf(event, turn),
+    (execution) => grantToken(turn, execution, event),
+    () => hearOf(turn, event),
   );
   return granted ?? refused('not-running');
 }
@@ -262,40 +263,40 @@ function grant(event: EventOf<'token-requested'>, turn: Turn): Answer {
  * A call that stays in its tab is first heard of when it asks for a token. One of another tab's caller went through here: who
  * is not known any more is over, and its document has not read so yet.
  */
-function hearOf({ call, documentId }: EventOf<'token-requested'>, turn: Turn): Execution | undefined {
+function hearOf(turn: Turn, { call, documentId }: EventOf<'token-requested'>): Execution | undefined {
   const caller = turn.documents.get(call?.callerDocumentId ?? '');
   if (!call || (caller && caller.tabId !== turn.documents.get(documentId)?.tabId)) return undefined;
-  return createExecution(call, turn);
+  return createExecution(turn, call);
 }
 
-function redeem(event: EventOf<'token-presented'>, turn: Turn, document: ConnectedDocument): Answer {
-  const redeemed = each(turn, event, (execution) => redeemToken(execution, event, document, turn));
+function redeem(turn: Turn, event: EventOf<'token-presented'>, document: ConnectedDocument): Answer {
+  const redeemed = each(turn, event, (execution) => redeemToken(turn, execution, event, document));
   if (!redeemed?.ok) return redeemed ?? refused('token-unknown');
   return { ok: true, value: { executionId: event.executionId } };
 }
 
-function acknowledge(event: EventOf<'activation-acknowledged'>, turn: Turn): Answer {
+function acknowledge(turn: Turn, event: EventOf<'activation-acknowledged'>): Answer {
   return eachActivation(turn, event, (execution, activation) => {
-    if (event.refused) refuseActivation(execution, activation, event.refused, turn);
+    if (event.refused) refuseActivation(turn, execution, activation, event.refused);
     else beginActivation(activation, turn.now);
   });
 }
 
-function end(event: EventOf<'activation-ended'>, turn: Turn): Answer {
+function end(turn: Turn, event: EventOf<'activation-ended'>): Answer {
   const ended = eachActivation(turn, event, (execution, activation) => {
     beginActivation(activation, turn.now);
-    endActivation(execution, activation, event.end, turn);
+    endActivation(turn, execution, activation, event.end);
   });
   return ended ?? refused('not-running');
 }
 
-function deliver(event: EventOf<'outcome-delivered'>, turn: Turn): Answer {
+function deliver(turn: Turn, event: EventOf<'outcome-delivered'>): Answer {
   return each(turn, event, (execution) => {
-    if (execution.callerDocumentId === event.documentId) markDelivered(execution, turn);
+    if (execution.callerDocumentId === event.documentId) markDelivered(turn, execution);
   });
 }
 
-function collect(event: EventOf<'outcomes-collected'>, turn: Turn): Answer {
+function collect(turn: Turn, event: EventOf<'outcomes-collected'>): Answer {
   const value: Execution[] = [];
   each(turn, event, (execution) => {
     execution.callerDocumentId = event.documentId;
@@ -305,12 +306,12 @@ function collect(event: EventOf<'outcomes-collected'>, turn: Turn): Answer {
 }
 
 /** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */
-function awaitOutcomes(event: EventOf<'outcomes-awaited'>, turn: Turn): Answer {
+function awaitOutcomes(turn: Turn, event: EventOf<'outcomes-awaited'>): Answer {
   const { documentId } = event;
   return each(
     turn,
     event,
-    (execution) => reclaim(execution, documentId, turn),
-    (id) => tellNavigated(documentId, id, turn),
+    (execution) => reclaim(turn, execution, documentId),
+    (id) => tellNavigated(turn, documentId, id),
   );
 }
