@@ -25,6 +25,10 @@ const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 const unused = [
   // idb: shortcuts and iterators, as properties of its wrappers.
   'replaceTraps',
+  // Comlink: letting go of an endpoint once its proxy is collected. Each side keeps its proxy, and closes its port.
+  'registerProxy',
+  'unregisterProxy',
+  'FinalizationRegistry',
 ];
 
 /** @param {{ outdir?: string, define?: Record<string, string> }} options */
