@@ -134,9 +134,11 @@ export function createDocuments(
     async tabIdFor(hello, state) {
       const rival = rivalOf(state, hello);
       const peer = rival && connections.get(rival.documentId)?.peer;
-      if (rival === undefined || peer === undefined) return hello.tabId;
-      if ((await missing([rival], 0)).length > 0) return hello.tabId;
-      return (await within(clock, RIVAL_BOUND, peer.ping(), () => false)) ? freshId() : hello.tabId;
+      const isCopy =
+        peer &&
+        (await missing([rival], 0)).length === 0 &&
+        (await within(clock, RIVAL_BOUND, peer.ping(), () => false));
+      return isCopy ? freshId() : hello.tabId;
     },
     live,
     missing,

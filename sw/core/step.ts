@@ -149,15 +149,15 @@ function each(
   for (const id of concerned(turn, event)) {
     const known = turn.executions.get(id);
     const draft = known ? structuredClone(known) : revive(id);
-    if (draft) reply = finish(turn, draft, change);
+    const error = draft && change(draft);
+    if (error) reply = { ok: false, error };
+    else if (draft) reply = record(turn, draft);
   }
   return reply;
 }
 
-/** Changes the draft, draws the conclusions and records what became of it. */
-function finish(turn: Turn, draft: Execution, change: ExecutionChange): Reply<unknown> {
-  const error = change(draft);
-  if (error) return { ok: false, error };
+/** Draws the conclusions, and records what became of the draft. */
+function record(turn: Turn, draft: Execution): Reply<unknown> {
   advance(turn, draft);
   draft.revision += 1;
   turn.changes.push({ type: isForgotten(draft, turn.now) ? 'remove' : 'put', execution: draft });
@@ -219,7 +219,8 @@ function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'
     if (turn.executions.has(call.executionId)) continue;
     // Nobody else knew of it: the next page may ask what became of it. Its page has ended it, whatever it was to live on for.
     const lost = createExecution(turn, { ...call, keepalive: false }, true);
-    finish(turn, lost, () => loseCaller(turn, lost, reason));
+    loseCaller(turn, lost, reason);
+    record(turn, lost);
   }
   return DONE;
 }
@@ -241,12 +242,10 @@ function request(turn: Turn, { documentId, call }: EventOf<'execution-requested'
   if (open.length >= most) {
     return refused('too-many', `A document may have ${most} open executions at most.`);
   }
-  return finish(turn, createExecution(turn, call), (execution) => {
-    const target = turn.documents.get(call.documentId);
-    if (target && target.groupId !== call.groupId) {
-      settle(turn, execution, 'tool-unavailable', null);
-    }
-  });
+  const execution = createExecution(turn, call);
+  const target = turn.documents.get(call.documentId) ?? call;
+  if (target.groupId !== call.groupId) settle(turn, execution, 'tool-unavailable', null);
+  return record(turn, execution);
 }
 
 function grant(turn: Turn, event: EventOf<'token-requested'>): Answer {
