@@ -25,6 +25,16 @@ const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 const LIBRARIES_OWN =
   /^(_.*|canHandle|(de)?serialize|isExternal|isUpdate|originalEvent|wasWaiting.*|messageS.*|getSW)$/;
 
+/** What libraries set up as they load and we use nothing of: calls whose results nobody needs may go. */
+const unused = [
+  // idb: shortcuts and iterators, as properties of its wrappers.
+  'replaceTraps',
+  // Comlink: letting go of an endpoint once its proxy is collected. Each side keeps its proxy, and closes its port.
+  'registerProxy',
+  'unregisterProxy',
+  'FinalizationRegistry',
+];
+
 /** @param {{ outdir?: string, define?: Record<string, string> }} options */
 export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
   const defined = { 'process.env.NODE_ENV': '"production"', ...define };
@@ -74,6 +84,7 @@ async function buildOne({ name, entry, format }, outdir, define) {
       // Nothing but classes is constructed, so any other function may be an arrow or a method.
       unsafe_arrows: true,
       unsafe_methods: true,
+      pure_funcs: unused,
     },
     mangle: { properties: { regex: LIBRARIES_OWN } },
     format: { comments: false },

@@ -4,7 +4,6 @@
  * Kept: a malformed command is answered with an error and changes nothing; commands take their steps in the order of
  * arrival.
  */
-import { LONGEST_LIFETIME, type Sizes } from '../shared/bounds.ts';
 import { failure } from '../shared/errors.ts';
 import type { DocumentId, ExecutionId } from '../shared/ids.ts';
 import { fits, PATTERNS } from '../shared/parse.ts';
@@ -18,6 +17,7 @@ import {
 import type { ToolOwner } from '../shared/tool.ts';
 import type { Happening } from './core/event.ts';
 import { toolsOfGroup } from './core/registry.ts';
+import type { Execution } from './core/state.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { type Keyring, plainOf } from './seal.ts';
@@ -30,39 +30,38 @@ export interface Setting {
   /** Finds out which awaited documents are gone. */
   sweep(grace?: number): Promise<void>;
   tellWatchers(): void;
-  sizes: Sizes;
 }
 
 export function createCoordinator(documentId: DocumentId, setting: Setting): Coordinator {
-  const { runtime, keyring, documents, sweep, tellWatchers, sizes } = setting;
+  const { runtime, keyring, documents, sweep, tellWatchers } = setting;
 
-  const facts = () => runtime.state.documents.get(documentId);
   const dispatch = <T>(happening: Happening | Promise<Happening>) =>
     runtime.dispatch(happening) as Promise<Reply<T>>;
+
+  /** A command that is the event itself, in other words. It may bring a key along. */
+  const tellOf = (type: Happening['type']) => (command: object) => {
+    keyring.learnFrom(command);
+    return dispatch<undefined>({ ...command, documentId, type } as Happening);
+  };
 
   /** Commands come in their turn, after the hello's own event: by then the state knows who asks. */
   const introduced = () => dispatch({ type: 'time-passed' });
 
-  async function describe(executionId: ExecutionId, tabSecret: string): Promise<PendingExecution[]> {
-    const execution = runtime.state.executions.get(executionId);
-    if (execution === undefined) return [];
-    const { call, outputs } = execution;
+  async function describe(execution: Execution, tabSecret: string): Promise<PendingExecution> {
+    const { id, call, outputs } = execution;
     await keyring.openWithTab(execution, tabSecret).catch(() => {});
-    await keyring.openAll(executionId, [call, outputs]).catch(() => {});
-    return [{ key: keyring.keyOf(executionId), ...plainOf({ call, outputs }) }];
+    await keyring.openAll(id, [call, outputs]).catch(() => {});
+    return { key: keyring.keyOf(id), ...plainOf({ call, outputs }) };
   }
 
   const coordinator: Coordinator = {
-    execute({ call, key }) {
-      keyring.learn(call.executionId, key);
-      return dispatch({ type: 'execution-requested', documentId, call });
-    },
-    cancel: (request) => dispatch({ type: 'cancel-requested', ...request }),
-    grant(grant) {
-      keyring.learn(grant.executionId, grant.key);
-      const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
-      return dispatch({ type: 'token-requested', documentId, ...grant, lifetime });
-    },
+    execute: tellOf('execution-requested'),
+    cancel: tellOf('cancel-requested'),
+    grant: tellOf('token-requested'),
+    reportEnd: tellOf('activation-ended'),
+    reportStay: tellOf('document-stayed'),
+    announceTools: tellOf('tools-changed'),
+    awaitOutcomes: tellOf('outcomes-awaited'),
     async redeem({ activationId, token }) {
       const offered = keyring.offer(token);
       const reply = await dispatch<{ executionId: ExecutionId }>(
@@ -77,36 +76,25 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       if (!reply.ok) keyring.withdrawOffer(await offered);
       return reply;
     },
-    reportEnd(report) {
-      keyring.learn(report.executionId, report.key);
-      return dispatch({ type: 'activation-ended', ...report });
-    },
-    reportStay: () => dispatch({ type: 'document-stayed', documentId }),
-    announceTools: ({ tools }) =>
-      dispatch({ type: 'tools-changed', documentId, tools: tools.slice(0, sizes.tools) }),
     async listTools() {
       await introduced();
       Object.assign(documents.get(documentId) ?? {}, { listens: true });
       await documents.round();
       await sweep();
       const live = await documents.live();
-      const isLive = ({ documentId: owner }: ToolOwner) =>
-        live.has(runtime.state.documents.get(owner)?.clientId ?? '');
-      return { ok: true, value: toolsOfGroup(runtime.state, facts()?.groupId ?? '').filter(isLive) };
+      const facts = (of: DocumentId) => runtime.state.documents.get(of);
+      const tools = toolsOfGroup(runtime.state, facts(documentId)?.groupId ?? '');
+      const isLive = (owner: ToolOwner) => live.has(facts(owner.documentId)?.clientId ?? '');
+      return { ok: true, value: tools.filter(isLive) };
     },
     async collect({ tabSecret }) {
       await introduced();
       await sweep(0);
-      const reply = await dispatch<ExecutionId[]>({
-        type: 'outcomes-collected',
-        documentId,
-        tabId: facts()?.tabId ?? '',
-      });
+      const reply = await dispatch<Execution[]>({ type: 'outcomes-collected', documentId });
       if (!reply.ok) return reply;
-      const pending = await Promise.all(reply.value.map((id) => describe(id, tabSecret)));
-      return { ok: true, value: pending.flat() };
+      const described = reply.value.map((execution) => describe(execution, tabSecret));
+      return { ok: true, value: await Promise.all(described) };
     },
-    awaitOutcomes: ({ executionIds }) => dispatch({ type: 'outcomes-awaited', documentId, executionIds }),
     async watch({ on }) {
       Object.assign(documents.get(documentId) ?? {}, { watches: on });
       tellWatchers();

@@ -33,9 +33,10 @@ export interface Documents {
   /** The state knows it now: whoever waits for it may look. */
   arrive(clientId: string): void;
   disconnect(documentId: DocumentId): void;
-  /** It said goodbye; a worker that has just started may not know yet what that ends. */
-  leave(documentId: DocumentId): void;
-  hasLeft(documentId: DocumentId): boolean;
+  /** It took this hello back, answered or not; a worker that has just started may not know yet what that ends. */
+  leave(documentId: DocumentId, helloId: string): void;
+  /** The hello that it took back, if it has left. */
+  leftAfter(documentId: DocumentId): string | undefined;
   get(documentId: DocumentId): Connection | undefined;
   all(): Iterable<[DocumentId, Connection]>;
   /** Settles once every client that was open at this worker's first need of them has said hello, is gone, or had its time. */
@@ -59,7 +60,7 @@ export function createDocuments(
   const arrived = new Set<string>();
   const arrivals = new Map<string, () => void>();
   const missingSince = new Map<DocumentId, number>();
-  const left = new Set<DocumentId>();
+  const left = new Map<DocumentId, string>();
   let currentRound: Promise<void> | undefined;
 
   /** Leaves out what has crashed, closed or gone into the back/forward cache. */
@@ -117,11 +118,11 @@ export function createDocuments(
       connections.delete(documentId);
       missingSince.delete(documentId);
     },
-    leave(documentId) {
+    leave(documentId, helloId) {
       if (left.size > 1_000) left.clear();
-      left.add(documentId);
+      left.set(documentId, helloId);
     },
-    hasLeft: (documentId) => left.has(documentId),
+    leftAfter: (documentId) => left.get(documentId),
     get: (documentId) => connections.get(documentId),
     all: () => connections,
     round() {
@@ -133,10 +134,13 @@ export function createDocuments(
     async tabIdFor(hello, state) {
       const rival = rivalOf(state, hello);
       const peer = rival && connections.get(rival.documentId)?.peer;
-      // The page before, which said goodbye a moment ago, is no rival.
-      if (rival === undefined || peer === undefined || left.has(rival.documentId)) return hello.tabId;
-      if ((await missing([rival], 0)).length > 0) return hello.tabId;
-      return (await within(clock, RIVAL_BOUND, peer.ping(), () => false)) ? freshId() : hello.tabId;
+      const isCopy =
+        peer &&
+        // The page before, which said goodbye a moment ago, is no rival.
+        !left.has(rival.documentId) &&
+        (await missing([rival], 0)).length === 0 &&
+        (await within(clock, RIVAL_BOUND, peer.ping(), () => false));
+      return isCopy ? freshId() : hello.tabId;
     },
     live,
     missing,

@@ -8,6 +8,7 @@
 import type { DocumentId } from '../shared/ids.ts';
 import type { DocumentPeer, Remote } from '../shared/protocol.ts';
 import type { Effect, Happening } from './core/event.ts';
+import { failed } from './core/execution.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { isReadable, type Keyring, plainOf } from './seal.ts';
@@ -23,14 +24,14 @@ export function createPerformer(
     if (effect.type === 'summon') return void summon(effect.documentId);
     if (effect.type === 'announce-tools') return void announceTools(effect.groupId);
     const peer = documents.get(effect.documentId)?.peer;
-    if (peer !== undefined) return unseal(effect).then((readable) => send(peer, readable));
+    if (peer) return unseal(effect).then((readable) => send(peer, readable));
   };
 
   /** A document that this generation has not met has one round to say hello. */
   async function summon(documentId: DocumentId): Promise<void> {
     await documents.round();
     if (documents.get(documentId) !== undefined) return;
-    if (documents.hasLeft(documentId)) await dispatch({ type: 'document-left', documentId, lostCalls: [] });
+    if (documents.leftAfter(documentId)) await dispatch({ type: 'document-left', documentId, lostCalls: [] });
     else await dispatch({ type: 'document-lost', documentId });
   }
 
@@ -49,8 +50,7 @@ export function createPerformer(
     await keyring.openAll(effect.executionId, effect).catch(() => {});
     if (isReadable(effect)) return effect;
     if (effect.type !== 'settle') throw new Error(`No key opens what belongs to ${effect.executionId}.`);
-    const ending = { type: 'failed', reason: 'storage-unavailable', started: true, detail: null } as const;
-    return { ...effect, ending };
+    return { ...effect, ending: failed('storage-unavailable', true) };
   }
 
   function send(peer: Remote<DocumentPeer>, effect: Command): void {

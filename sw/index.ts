@@ -17,7 +17,6 @@ import {
   HELLO,
   type Hello,
   lockName,
-  PREFIX,
   PROTOCOL_VERSIONS,
 } from '../shared/protocol.ts';
 import { systemClock } from './clock.ts';
@@ -50,15 +49,15 @@ const WATCH_INTERVAL = 50;
 /**
  * Makes a service worker the coordinator of its origin's documents. Call it while the worker's script is first evaluated
  * (not after an await): a message may be what wakes the worker. Lives beside a site's own listeners; looks at messages
- * whose `type` begins with `webmcp-relay:` and at nothing else.
+ * whose `type` is one of ours and at nothing else.
  */
 export function installRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions = {}): void {
   let relay: ReturnType<typeof startRelay> | undefined;
   worker.addEventListener('message', (event) => {
     const { type } = (event.data ?? {}) as { type?: unknown };
-    if (typeof type !== 'string' || !type.startsWith(PREFIX)) return;
+    if (type !== HELLO && type !== GOODBYE) return;
     relay ??= startRelay(worker, options);
-    event.waitUntil(relay.receive(type, event));
+    event.waitUntil(type === HELLO ? relay.greet(event) : relay.bid(event.data));
   });
 }
 
@@ -85,9 +84,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (watches) peer.observe(snapshotOf(runtime.state, groupId, clock.now())).catch(() => {});
     }
   });
-  /** Hellos that were taken back before they were answered. */
-  const goodbyes = new Set<string>();
-  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers, sizes };
+  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers };
 
   function changed(changes: readonly Change[]): void {
     for (const change of changes) {
@@ -117,11 +114,6 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     };
   }
 
-  async function receive(type: string, event: ExtendableMessageEvent): Promise<void> {
-    if (type === HELLO) await greet(event);
-    if (type === GOODBYE && fits(event.data, PATTERNS.goodbye)) await bid(event.data as Goodbye);
-  }
-
   async function greet(event: ExtendableMessageEvent): Promise<void> {
     const [port] = event.ports;
     if (port === undefined) return;
@@ -137,7 +129,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const tabId = await documents.tabIdFor(hello, runtime.state);
     const { documentId, groupId, top, url, helloId, listens } = hello;
     // It has left while it was looked at.
-    if (goodbyes.delete(helloId)) return;
+    if (documents.leftAfter(documentId) === helloId) return;
     const coordinator = createCoordinator(documentId, setting);
     const answer = { type: 'welcome', version, generation, tabId } as const;
     documents.connect(
@@ -145,7 +137,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       welcome(port, answer, coordinator, { groupId, helloId, listens: Boolean(listens) }),
     );
     const facts = { documentId, tabId, groupId, top, url };
-    const announcement = { ...hello.announcement, tools: hello.announcement.tools.slice(0, sizes.tools) };
+    const { announcement } = hello;
     await runtime.dispatch(
       learn(announcement).then(() => ({ type: 'document-connected', facts, clientId, announcement })),
     );
@@ -154,25 +146,21 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
 
   /** Takes the keys that a document brings along. */
   async function learn({ calls, activations, resumptions }: Announcement): Promise<void> {
-    for (const { call, key } of calls) keyring.learn(call.executionId, key);
-    for (const { executionId, key } of activations) keyring.learn(executionId, key);
+    for (const part of [...calls, ...activations]) keyring.learnFrom(part);
     for (const { token } of resumptions) await keyring.offer(token);
   }
 
-  async function bid({ documentId, helloId, lostCalls, commands }: Goodbye): Promise<void> {
+  async function bid(goodbye: Goodbye): Promise<void> {
+    if (!fits(goodbye, PATTERNS.goodbye)) return;
+    const { documentId, helloId, lostCalls, commands } = goodbye;
     performLast(documentId, commands, setting);
     // What a document said on its way into the back/forward cache may arrive when it is back.
-    const connection = documents.get(documentId);
-    if (connection === undefined) {
-      if (goodbyes.size > 1_000) goodbyes.clear();
-      goodbyes.add(helloId);
-    }
-    if (connection !== undefined && connection.helloId !== helloId) return;
-    documents.leave(documentId);
+    if ((documents.get(documentId)?.helloId ?? helloId) !== helloId) return;
+    documents.leave(documentId, helloId);
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 
-  return { receive };
+  return { greet, bid };
 }
 
 /**
@@ -185,7 +173,7 @@ function holdLock(generation: string): Promise<void> {
       resolve();
       return new Promise(() => {});
     };
-    if (navigator.locks === undefined) resolve();
-    else navigator.locks.request(lockName(generation), hold).catch(() => resolve());
+    if (navigator.locks) navigator.locks.request(lockName(generation), hold).catch(() => resolve());
+    else resolve();
   });
 }

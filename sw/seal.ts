@@ -10,7 +10,12 @@ import { digestOf, type Sealed, seal, secretOf, unseal } from '../shared/seal.ts
 import type { Execution, Token } from './core/state.ts';
 
 export interface Keyring {
-  learn(executionId: ExecutionId, key: string): void;
+  /** Whatever a document says may bring its execution's key along. */
+  learnFrom(message: {
+    call?: { executionId: ExecutionId } | null;
+    executionId?: ExecutionId;
+    key?: string;
+  }): void;
   forget(executionId: ExecutionId): void;
   /** `''` if nobody has brought it. */
   keyOf(executionId: ExecutionId): string;
@@ -42,8 +47,8 @@ export function createKeyring(): Keyring {
   }
 
   return {
-    learn(executionId, key) {
-      if (key) keys.set(executionId, key);
+    learnFrom({ call, executionId = call?.executionId, key }) {
+      if (executionId && key) keys.set(executionId, key);
     },
     forget: (executionId) => keys.delete(executionId),
     keyOf,
@@ -83,41 +88,25 @@ export function isReadable(data: unknown): boolean {
 
 /** A copy for a document: of its values, nothing but the texts. */
 export function plainOf<T>(data: T): T {
-  return mapValues(data, ({ text = null }) => ({ text }));
+  const copy = structuredClone(data);
+  for (const { value } of valuesIn(copy)) {
+    value.text ??= null;
+    delete value.sealed;
+  }
+  return copy;
 }
 
-/**
- * A copy of plain data with each value in it replaced. `replace` learns the id of the execution that the value stands in.
- * What is not plain (a sealed box's bytes) stays as it is.
- */
-export function mapValues<T>(
-  data: T,
-  replace: (value: Value, executionId: ExecutionId) => Value,
-  executionId?: ExecutionId,
-): T;
-export function mapValues(
-  data: unknown,
-  replace: (value: Value, executionId: ExecutionId) => Value,
-  executionId: ExecutionId = '',
-): unknown {
-  if (Array.isArray(data)) return data.map((item) => mapValues(item, replace, executionId));
-  if (data == null || Object.getPrototypeOf(data) !== Object.prototype) return data;
-  const members = data as { executionId?: ExecutionId };
-  if ('text' in members || 'sealed' in members) return replace(members as Value, executionId);
-  const within = members.executionId ?? executionId;
-  const replaced = Object.entries(members).map(([name, member]) => [
-    name,
-    mapValues<unknown>(member, replace, within),
-  ]);
-  return Object.fromEntries(replaced);
+/** A copy for the database: of its values, everything but the texts. */
+export function sealedOf<T>(data: T): T {
+  const copy = structuredClone(data);
+  for (const { value } of valuesIn(copy)) delete value.text;
+  return copy;
 }
 
 /** The values in a piece of plain data, each with the id of the execution that it stands in. */
-function valuesIn(data: unknown): { value: Value; executionId: ExecutionId }[] {
-  const found: { value: Value; executionId: ExecutionId }[] = [];
-  mapValues(data, (value, executionId) => {
-    found.push({ value, executionId });
-    return value;
-  });
-  return found;
+function* valuesIn(data: unknown, within = ''): Generator<{ value: Value; executionId: ExecutionId }> {
+  if (typeof data !== 'object' || data === null) return;
+  const { executionId = within } = data as { executionId?: ExecutionId };
+  if ('text' in data || 'sealed' in data) yield { value: data as Value, executionId };
+  else for (const member of Object.values(data)) yield* valuesIn(member, executionId);
 }

@@ -8,6 +8,6 @@ declare const self: ServiceWorkerGlobalScope;
 
 installRelay(self);
 
-if (new URL(self.location.href).pathname.endsWith('/webmcp-relay-sw.js')) {
+if (self.location.pathname.endsWith('/webmcp-relay-sw.js')) {
   self.addEventListener('install', () => void self.skipWaiting());
 }

@@ -10,7 +10,7 @@ import { type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ExecutionId, TokenDigest } from '../shared/ids.ts';
 import { type Clock, within } from './clock.ts';
 import type { Execution } from './core/state.ts';
-import { mapValues } from './seal.ts';
+import { sealedOf } from './seal.ts';
 
 export const DATABASE = 'webmcp-relay';
 /** Of the schema; apart from the protocol's. An upgrade keeps records. */
@@ -102,7 +102,7 @@ export function createStore(clock: Clock, bound: number, factory = openDatabase)
   }
 
   return {
-    load: () => bounded((database) => database.getAll(EXECUTIONS).then(withoutDigests)),
+    load: () => bounded((database) => database.transaction(EXECUTIONS).store.getAll()),
     transact: (query, decide) =>
       bounded((database, signal) => runTransaction(database, query, decide, signal)),
     close,
@@ -172,17 +172,12 @@ async function readRecords(executions: Executions, { ids, digest }: Query): Prom
   const requests = ids.map((id) => executions.get(id));
   if (digest !== null) requests.push(executions.index('digests').get(digest));
   const found = await Promise.all(requests);
-  return withoutDigests(found.filter((record) => record !== undefined));
-}
-
-function withoutDigests(records: (Execution & { digests: TokenDigest[] })[]): Execution[] {
-  return records.map(({ digests: _, ...execution }) => execution);
+  return found.filter((record) => record !== undefined);
 }
 
 /** What is written of an execution: everything but the plain text of its values. */
 function recordOf(execution: Execution): Execution & { digests: TokenDigest[] } {
-  const sealed = mapValues(execution, ({ text: _, ...value }) => value);
-  return { ...sealed, digests: execution.tokens.map(({ digest }) => digest) };
+  return { ...sealedOf(execution), digests: execution.tokens.map(({ digest }) => digest) };
 }
 
 function isConnectionLoss(error: unknown): boolean {

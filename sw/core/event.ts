@@ -2,12 +2,11 @@
  * What the core is told, and what it wants done. Events are past tense and carry everything that a step may use: time,
  * ids and values come in with them. Effects are for the shell to perform, after the commit (I1).
  */
-import type { Bounds } from '../../shared/bounds.ts';
 import type { ErrorRecord } from '../../shared/errors.ts';
-import type { ActivationId, DocumentId, ExecutionId, GroupId, TabId, TokenDigest } from '../../shared/ids.ts';
+import type { ActivationId, DocumentId, ExecutionId, GroupId, TokenDigest } from '../../shared/ids.ts';
 import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
-import type { ConnectedDocument, Ending, Execution, Token, Value } from './state.ts';
+import type { ConnectedDocument, Ending, Execution, State, Token, Value } from './state.ts';
 
 export type Event = { now: number } & Happening;
 
@@ -39,7 +38,7 @@ export type Happening =
     }
   | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: End }
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
-  | { type: 'outcomes-collected'; documentId: DocumentId; tabId: TabId }
+  | { type: 'outcomes-collected'; documentId: DocumentId }
   | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
   | { type: 'time-passed' };
 
@@ -82,9 +81,20 @@ export interface Step {
   reply: Reply<unknown>;
 }
 
-/** What a step collects while it goes over one execution. */
-export interface Turn {
+/** A step under way: the state, with the documents as they are after the event, and what is to come of it. */
+export interface Turn extends State {
   readonly now: number;
-  readonly bounds: Readonly<Bounds>;
-  effects: Effect[];
+  readonly documents: Map<DocumentId, ConnectedDocument>;
+  readonly changes: Change[];
+  readonly effects: Effect[];
+}
+
+type Command = Exclude<Effect, { type: 'summon' | 'announce-tools' }>;
+type Unaddressed<T> = T extends Command ? Omit<T, 'documentId'> : never;
+
+/** Who is not here is told nothing: a document learns what it missed when it connects (`recover`). */
+export function tell(turn: Turn, documentId: DocumentId | null, command: Unaddressed<Command>): void {
+  if (documentId !== null && turn.documents.has(documentId)) {
+    turn.effects.push({ ...command, documentId } as Command);
+  }
 }

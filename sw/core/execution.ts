@@ -17,18 +17,10 @@
  * `withdraw` of a commanded activation is a refusal that came too late to begin: it may be commanded again.
  */
 import type { ErrorRecord, Reason } from '../../shared/errors.ts';
-import type { ActivationId, DocumentId } from '../../shared/ids.ts';
-import type { Call, End } from '../../shared/protocol.ts';
-import type { Turn } from './event.ts';
-import type {
-  Activation,
-  ActivationState,
-  ConnectedDocument,
-  Ending,
-  Execution,
-  State,
-  Value,
-} from './state.ts';
+import type { ActivationId, DocumentId, TokenDigest } from '../../shared/ids.ts';
+import type { Call, End, Output } from '../../shared/protocol.ts';
+import { type Turn, tell } from './event.ts';
+import type { Activation, ActivationState, Ending, Execution, Token, Value } from './state.ts';
 import { expireTokens, isOutstanding, moveToken, startLifetimes } from './token.ts';
 
 export type ActivationEvent =
@@ -68,14 +60,13 @@ export const ACKNOWLEDGEMENT_GRACE = 500;
 /** Moves the activation if its table allows it, and says whether it did. */
 export function moveActivation(activation: Activation, event: ActivationEvent): boolean {
   const next = ACTIVATION_TABLE[activation.state][event];
-  if (next === undefined) return false;
-  activation.state = next;
-  return true;
+  if (next) activation.state = next;
+  return Boolean(next);
 }
 
 /** Has it begun, or may it have, and is it not over? */
-export function isActive(activation: Activation): boolean {
-  return activation.state === 'commanded' || activation.state === 'running';
+export function isActive({ state }: Activation): boolean {
+  return state === 'commanded' || state === 'running';
 }
 
 /** Is it not over, or has it not begun yet? */
@@ -88,59 +79,55 @@ export function isOver(activation: Activation): boolean {
   return !isOpen(activation) && activation.state !== 'held';
 }
 
-/** Could any callback of the execution have begun, but for one that certainly has not? */
-function hasStarted(execution: Execution, besides?: Activation): boolean {
-  return execution.activations.some(
-    (activation) =>
-      activation.mayHaveBegun ||
-      (activation !== besides && activation.state !== 'waiting' && activation.state !== 'withdrawn'),
-  );
+/** Has it begun, or may it have, whatever became of it? */
+function hasBegun({ state, mayHaveBegun }: Activation): boolean {
+  return mayHaveBegun || (state !== 'waiting' && state !== 'withdrawn');
 }
 
 /** An execution with its first activation, as its call describes them. */
-export function createExecution(
-  call: Call,
-  documents: State['documents'],
-  now: number,
-  mayHaveBegun = false,
-): Execution {
+export function createExecution(turn: Turn, call: Call, mayHaveBegun = false): Execution {
   const { executionId: id, callerDocumentId, documentId } = call;
-  const first = createActivation(id, documentId, documents.get(documentId), now);
-  return {
+  const execution: Execution = {
     id,
     revision: 0,
     stored: false,
     call,
     callerDocumentId,
-    callerClientId: documents.get(callerDocumentId)?.clientId ?? null,
-    activations: [{ ...first, mayHaveBegun }],
+    met: new Map(),
+    activations: [{ ...createActivation(turn, id, documentId), mayHaveBegun }],
     tokens: [],
     outputs: [],
     answer: null,
     settled: null,
   };
+  meet(turn, execution);
+  return execution;
 }
 
 export function createActivation(
-  id: string,
+  { now }: Turn,
+  id: ActivationId,
   documentId: DocumentId,
-  document: ConnectedDocument | undefined,
-  now: number,
-  resumes: string | null = null,
+  resumes: TokenDigest | null = null,
 ): Activation {
   return {
     id,
     documentId,
-    clientId: document?.clientId ?? null,
-    tabId: document?.tabId ?? null,
     state: 'waiting',
     resumes,
-    granted: false,
     mayHaveBegun: false,
     heardAt: now,
     refuseAfter: 0,
     held: null,
   };
+}
+
+/** Remembers those of its documents that are here. */
+function meet({ documents }: Turn, { met, callerDocumentId, activations }: Execution): void {
+  for (const id of [callerDocumentId ?? '', ...activations.map(({ documentId }) => documentId)]) {
+    const document = documents.get(id);
+    if (document) met.set(id, { clientId: document.clientId, tabId: document.tabId });
+  }
 }
 
 /** The document acknowledges: the callback begins. */
@@ -151,239 +138,229 @@ export function beginActivation(activation: Activation, now: number): void {
 
 /** The document refuses to begin it: for good, or because it read the command too late, or because it has begun it before. */
 export function refuseActivation(
+  turn: Turn,
   execution: Execution,
   activation: Activation,
   refusal: ErrorRecord,
-  turn: Turn,
 ): void {
   if (refusal.started) {
-    loseActivation(execution, activation, 'navigated', activation.heardAt, turn);
+    loseActivation(turn, execution, activation, 'navigated');
     return;
   }
-  const readsTooLate = refusal.reason === 'document-unresponsive' && activation.resumes !== null;
+  const readsTooLate = refusal.reason === 'document-unresponsive' && activation.resumes;
   if (readsTooLate && activation.state !== 'commanded') return;
   if (!moveActivation(activation, 'withdraw')) return;
   activation.mayHaveBegun = false;
-  if (activation.resumes === null) {
-    settle(execution, failed(refusal.reason, hasStarted(execution)), turn);
-  } else if (!readsTooLate) {
-    withdrawResumption(execution, activation);
-  }
+  if (!activation.resumes) settle(turn, execution, refusal.reason, null);
+  else if (!readsTooLate) withdrawResumption(execution, activation);
 }
 
 /** It will not run: its token is outstanding again, with its old deadline (rule 5). */
 function withdrawResumption(execution: Execution, activation: Activation): void {
   moveActivation(activation, 'withdraw');
-  const token = execution.tokens.find(({ digest }) => digest === activation.resumes);
-  if (token !== undefined && moveToken(token, 'restore')) token.redeemedBy = null;
+  const token = resumedToken(execution, activation);
+  if (token) moveToken(token, 'restore');
+}
+
+function resumedToken({ tokens }: Execution, { resumes }: Activation): Token | undefined {
+  return tokens.find(({ digest }) => digest === resumes);
+}
+
+/** The tokens that it was ever granted: with any, it gives outputs, not answers. */
+function grantedTokens({ tokens }: Execution, { id }: Activation): Token[] {
+  return tokens.filter(({ issuer }) => issuer === id);
 }
 
 /** Its callback ended (rules 9 and 10). */
-export function endActivation(execution: Execution, activation: Activation, end: End, turn: Turn): void {
-  const holds = end.type === 'threw' && end.leaving && hasOutstanding(execution, activation);
-  const event = end.type === 'returned' ? 'return' : holds ? 'hold' : 'throw';
-  if (!moveActivation(activation, event)) return;
+export function endActivation(turn: Turn, execution: Execution, activation: Activation, end: End): void {
+  const tokens = grantedTokens(execution, activation);
+  const isContinued = tokens.some(isOutstanding);
+  const holds = end.type === 'threw' && end.leaving && isContinued;
+  if (!moveActivation(activation, end.type === 'returned' ? 'return' : holds ? 'hold' : 'throw')) return;
   activation.heardAt = turn.now;
-  startLifetimes(execution, activation.id, turn.now);
-  if (end.type === 'returned') {
-    if (activation.granted) addOutput(execution, activation, end.value, turn);
-    else execution.answer = end.value;
-    return;
-  }
-  const ending = failed(end.reason, true, end.error);
-  if (holds) activation.held = ending;
-  else if (!activation.granted || hasOutstanding(execution, activation)) settle(execution, ending, turn);
+  startLifetimes(tokens, turn.now);
+  if (end.type === 'threw') {
+    if (holds) activation.held = end;
+    else if (isContinued || tokens.length === 0) settle(turn, execution, end.reason, end.error);
+  } else if (tokens.length > 0) {
+    const output = { activationId: activation.id, value: end.value };
+    execution.outputs.push(output);
+    deliverOutput(turn, execution, output);
+  } else execution.answer = end.value;
 }
 
-function hasOutstanding(execution: Execution, issuer: Activation): boolean {
-  return execution.tokens.some((token) => token.issuer === issuer.id && isOutstanding(token));
-}
-
-function addOutput(execution: Execution, activation: Activation, value: Value, turn: Turn): void {
-  execution.outputs.push({ activationId: activation.id, value });
-  deliverOutput(execution, activation.id, value, turn);
-}
-
-export function deliverOutput(execution: Execution, activationId: string, value: Value, turn: Turn): void {
-  if (execution.callerDocumentId === null) return;
-  const { callerDocumentId: documentId, id: executionId } = execution;
-  turn.effects.push({ type: 'deliverOutput', documentId, executionId, activationId, value });
+export function deliverOutput(turn: Turn, execution: Execution, output: Output): void {
+  tell(turn, execution.callerDocumentId, { type: 'deliverOutput', executionId: execution.id, ...output });
 }
 
 /** The document of a held throw stays after all: the throw counts. */
-export function reportHeld(execution: Execution, documentId: DocumentId, turn: Turn): void {
+export function reportHeld(turn: Turn, execution: Execution, documentId: DocumentId): void {
   for (const activation of execution.activations) {
     if (activation.documentId === documentId && moveActivation(activation, 'stay')) {
-      settle(execution, activation.held as Ending, turn);
+      settleHeld(turn, execution, activation);
     }
   }
 }
 
-/** The document of the activation is gone (rules 5 and 11). `heardAt`: when it was surely still there. */
+function settleHeld(turn: Turn, execution: Execution, { held }: Activation): void {
+  if (held) settle(turn, execution, held.reason, held.error);
+}
+
+/** The document of the activation is gone (rules 5 and 11); it was surely still there when it was last heard of. */
 export function loseActivation(
+  turn: Turn,
   execution: Execution,
   activation: Activation,
   reason: 'navigated' | 'document-lost',
-  heardAt: number,
-  turn: Turn,
 ): void {
-  if (awaitsTurn(activation)) {
-    withdrawResumption(execution, activation);
-  } else if (activation.state === 'waiting') {
-    const { mayHaveBegun } = activation;
-    settle(execution, failed(mayHaveBegun ? reason : 'tool-unavailable', mayHaveBegun), turn);
-  } else if (moveActivation(activation, 'lose')) {
-    startLifetimes(execution, activation.id, heardAt);
-    if (!activation.granted) settle(execution, failed(reason, true), turn);
+  const { state, resumes, mayHaveBegun, heardAt } = activation;
+  if (moveActivation(activation, 'lose')) {
+    const tokens = grantedTokens(execution, activation);
+    startLifetimes(tokens, heardAt);
+    if (tokens.length === 0) settle(turn, execution, reason, null);
+  } else if (state === 'waiting') {
+    if (resumes) withdrawResumption(execution, activation);
+    else settle(turn, execution, mayHaveBegun ? reason : 'tool-unavailable', null);
   }
 }
 
 /** The caller is gone (`semantics.md`, The caller leaves). */
-export function loseCaller(execution: Execution, reason: 'navigated' | 'document-lost', turn: Turn): void {
-  const latest = execution.activations.findLast(({ state }) => state !== 'waiting' && state !== 'withdrawn');
-  // Of a caller that is found lost nobody knows when it left: its token may have been redeemed since.
-  const continuesIn = reason === 'document-lost' ? isOpenResumption : awaitsTurn;
-  const continues = execution.tokens.some(isOutstanding) || execution.activations.some(continuesIn);
-  dropCaller(execution);
-  if (execution.settled !== null || execution.call.keepalive) return;
-  if (continues && latest?.tabId === execution.call.callerTabId) return;
-  settle(execution, failed(reason, hasStarted(execution)), turn);
-  Object.assign(execution.settled ?? {}, { keepUntil: turn.now + REMAINS_KEPT });
-}
-
-/** Nobody awaits it: whoever collects it is its next caller. */
-export function dropCaller(execution: Execution): void {
+export function loseCaller(turn: Turn, execution: Execution, reason: 'navigated' | 'document-lost'): void {
+  const { call, tokens, activations, met } = execution;
   execution.callerDocumentId = null;
-  execution.callerClientId = null;
-}
-
-function isOpenResumption(activation: Activation): boolean {
-  return isOpen(activation) && activation.resumes !== null;
-}
-
-/** An accepted resumption whose callback was not told to run: its token falls back if its document goes. */
-function awaitsTurn(activation: Activation): boolean {
-  return activation.state === 'waiting' && activation.resumes !== null;
+  if (call.keepalive) return;
+  const latest = activations.findLast(hasBegun);
+  // An accepted resumption continues it while its callback was not told to run. Of a caller that is found lost nobody knows
+  // when it left: its token may have been redeemed since.
+  const isResumption = (activation: Activation) =>
+    activation.resumes &&
+    (activation.state === 'waiting' || (reason === 'document-lost' && isActive(activation)));
+  const continues = tokens.some(isOutstanding) || activations.some(isResumption);
+  if (continues && latest && met.get(latest.documentId)?.tabId === call.callerTabId) return;
+  settle(turn, execution, reason, null, REMAINS_KEPT);
 }
 
 /** A cancel always cancels. The caller has rejected its promise already, with its own reason. */
-export function cancelExecution(execution: Execution, turn: Turn): void {
-  settle(execution, failed('aborted', hasStarted(execution)), turn);
-  markDelivered(execution, turn);
+export function cancelExecution(turn: Turn, execution: Execution): void {
+  settle(turn, execution, 'aborted', null);
+  markDelivered(turn, execution);
 }
 
 export function failed(reason: Reason, started: boolean, detail: Value | null = null): Ending {
   return { type: 'failed', reason, started, detail };
 }
 
-/** The one place where an execution settles (I6): what still runs or waits is dropped, what is outstanding is void. */
-export function settle(execution: Execution, ending: Ending, turn: Turn): void {
-  if (execution.settled !== null) return;
-  execution.settled = {
-    ending,
-    as: ending.type === 'result' ? 'result' : ending.reason,
-    at: turn.now,
-    keepUntil: turn.now + OUTCOME_KEPT,
-  };
+/**
+ * The one place where an execution settles (I6): what still runs or waits is dropped, what is outstanding is void. `value` is
+ * the result, or a tool's own error.
+ */
+export function settle(
+  turn: Turn,
+  execution: Execution,
+  as: 'result' | Reason,
+  value: Value | null,
+  kept = OUTCOME_KEPT,
+): void {
+  if (execution.settled) return;
+  // A document that is late refuses by now, or, if the clock was set back meanwhile, is told to abort.
+  const refuses = (activation: Activation) =>
+    as === 'document-unresponsive' && isLate(activation, turn.now) && !activation.mayHaveBegun;
+  const started = execution.activations.some((activation) => hasBegun(activation) && !refuses(activation));
+  const ending: Ending = as === 'result' ? { type: as, value: value ?? {} } : failed(as, started, value);
+  execution.settled = { ending, as, keepUntil: turn.now + kept };
   for (const activation of execution.activations) {
-    if (isOpen(activation)) dropActivation(activation.documentId, activation.id, turn);
+    if (isOpen(activation)) dropActivation(turn, activation);
     if (!moveActivation(activation, 'lose')) moveActivation(activation, 'withdraw');
   }
+  startLifetimes(execution.tokens, turn.now);
   for (const token of execution.tokens) moveToken(token, 'void');
-  deliverOutcome(execution, turn);
+  deliverOutcome(turn, execution);
 }
 
 /** Nobody wants what it may still give. */
-export function dropActivation(documentId: DocumentId, activationId: ActivationId, turn: Turn): void {
-  turn.effects.push({ type: 'drop', documentId, activationId });
+export function dropActivation(turn: Turn, { documentId, id }: Pick<Activation, 'documentId' | 'id'>): void {
+  tell(turn, documentId, { type: 'drop', activationId: id });
 }
 
 /** Tells the caller, if it has one. */
-export function deliverOutcome(execution: Execution, turn: Turn): void {
-  const { callerDocumentId: documentId, id: executionId, settled } = execution;
-  const { ending = null } = settled ?? {};
-  if (documentId === null || ending === null) return;
-  turn.effects.push({ type: 'settle', documentId, executionId, ending });
-}
-
-/** Its outcome is where it belongs: shrink to what a late `resumeTool` is told by (rule 13). */
-export function markDelivered(execution: Execution, turn: Turn): void {
-  const { settled } = execution;
-  if (settled === null || settled.ending === null) return;
-  settled.ending = null;
-  execution.call = { ...execution.call, input: {}, tabKey: null };
-  execution.answer = null;
-  execution.outputs = [];
-  for (const token of execution.tokens) token.key = null;
-  for (const activation of execution.activations) {
-    activation.held = null;
-    dropActivation(activation.documentId, activation.id, turn);
+export function deliverOutcome(turn: Turn, { id, callerDocumentId, settled }: Execution): void {
+  if (settled?.ending) {
+    tell(turn, callerDocumentId, { type: 'settle', executionId: id, ending: settled.ending });
   }
 }
 
-/** Has nobody collected its outcome in time? Its tokens' fates are kept longer (rule 13). */
-function isAbandoned({ settled, callerDocumentId }: Execution, now: number): boolean {
-  return settled !== null && settled.ending !== null && callerDocumentId === null && now >= settled.keepUntil;
+/**
+ * Its outcome is where it belongs: shrink to what a late `resumeTool` is told by (rule 13). A token may yet be presented, and a
+ * callback that was aborted may yet ask for one.
+ */
+export function markDelivered(turn: Turn, execution: Execution): void {
+  const { settled, tokens, activations } = execution;
+  if (!settled?.ending) return;
+  const isAskedFor = tokens.length > 0 || activations.some(({ state }) => state === 'lost');
+  const deadlines = tokens.map(({ deadline }) => deadline ?? 0);
+  const keepUntil = isAskedFor ? Math.max(turn.now, ...deadlines) + REMAINS_KEPT : 0;
+  Object.assign(settled, { ending: null, keepUntil });
+  execution.call = { ...execution.call, input: {}, tabKey: null };
+  execution.answer = null;
+  execution.outputs = [];
+  for (const token of tokens) token.key = null;
+  for (const activation of activations) {
+    activation.held = null;
+    dropActivation(turn, activation);
+  }
+}
+
+/** Has nobody collected its outcome in time, or is what is left of it no longer needed? */
+function isKeptNoLonger({ settled, callerDocumentId }: Execution, now: number): boolean {
+  return settled !== null && now >= settled.keepUntil && !(settled.ending && callerDocumentId);
 }
 
 /** Is nothing left of it that anybody may ask for? */
-export function isForgotten(execution: Execution, now: number): boolean {
-  return execution.settled?.ending === null && now >= remainsUntil(execution);
-}
-
-/** A token may yet be presented, and a callback that was aborted may yet ask for one. */
-function remainsUntil({ tokens, activations, settled }: Execution): number {
-  if (tokens.length === 0 && !activations.some(({ state }) => state === 'lost')) return 0;
-  const settledAt = settled?.at ?? 0;
-  const deadlines = tokens.map((token) => token.deadline ?? settledAt + token.lifetime);
-  return Math.max(settledAt, ...deadlines) + REMAINS_KEPT;
+export function isForgotten({ settled }: Execution, now: number): boolean {
+  return settled?.ending === null && now >= settled.keepUntil;
 }
 
 /**
  * Draws every conclusion that holds by now: expired tokens, activations whose turn it is, bounds that have passed, and
  * whether the execution is over (rule 9). May be called at any time, any number of times.
  */
-export function advance(execution: Execution, state: State, turn: Turn): void {
-  expireTokens(execution, turn.now);
-  if (isAbandoned(execution, turn.now)) markDelivered(execution, turn);
-  if (execution.settled !== null) return;
+export function advance(turn: Turn, execution: Execution): void {
+  meet(turn, execution);
+  if (isKeptNoLonger(execution, turn.now)) markDelivered(turn, execution);
+  if (execution.settled) return;
+  expireTokens(execution.tokens, turn.now);
   for (const activation of execution.activations) {
-    if (activation.state === 'waiting') commandIfDue(execution, activation, state, turn);
+    if (activation.state === 'waiting') command(turn, execution, activation);
     else if (isLate(activation, turn.now)) {
-      // Its document refuses it by now, or, if the clock was set back meanwhile, is told to abort it.
-      settle(execution, failed('document-unresponsive', hasStarted(execution, activation)), turn);
+      settle(turn, execution, 'document-unresponsive', null);
     }
   }
   if (execution.activations.some(isOpen) || execution.tokens.some(isOutstanding)) return;
   const held = execution.activations.findLast(({ state }) => state === 'held');
-  if (held !== undefined) settle(execution, held.held as Ending, turn);
-  else if (execution.answer !== null) settle(execution, { type: 'result', value: execution.answer }, turn);
-  else settle(execution, failed('token-expired', true), turn);
-}
-
-/** Commands a waiting activation once its document is here and the activation that issued its token is over (rule 4). */
-function commandIfDue(execution: Execution, activation: Activation, state: State, turn: Turn): void {
-  const document = state.documents.get(activation.documentId);
-  const token = execution.tokens.find(({ digest }) => digest === activation.resumes);
-  const issuer = execution.activations.find(({ id }) => id === token?.issuer);
-  if (document === undefined || (issuer !== undefined && isOpen(issuer))) return;
-  activation.tabId = document.tabId;
-  activation.clientId = document.clientId;
-  command(execution, activation, turn);
+  if (held) settleHeld(turn, execution, held);
+  else settle(turn, execution, execution.answer ? 'result' : 'token-expired', execution.answer);
 }
 
 /**
- * Tells the document to run it; a repeated command is dropped there (I2). A resumption may begin as long as its token
- * would have lived: a page that is slow to load loses nothing.
+ * Tells its document to run it, once that is here and the activation that issued its token is over (rule 4); a repeated
+ * command is dropped there (I2). A resumption may begin as long as its token would have lived: a page that is slow to load
+ * loses nothing.
  */
-export function command(execution: Execution, activation: Activation, turn: Turn): void {
+export function command(turn: Turn, execution: Execution, activation: Activation): void {
+  const { id: executionId, call, activations } = execution;
+  const { documentId, id: activationId } = activation;
+  const token = resumedToken(execution, activation) ?? null;
+  if (!turn.documents.has(documentId)) {
+    // One that this generation has not met yet may only need to be asked.
+    if (!token) turn.effects.push({ type: 'summon', documentId });
+    return;
+  }
+  if (activations.some((issuer) => issuer.id === token?.issuer && isOpen(issuer))) return;
   if (activation.state === 'commanded') activation.mayHaveBegun = true;
-  if (!moveActivation(activation, 'command')) return;
-  const token = execution.tokens.find(({ digest }) => digest === activation.resumes) ?? null;
-  activation.refuseAfter = Math.max(turn.now + turn.bounds.acknowledging, token?.deadline ?? 0);
-  const { documentId, id: activationId, refuseAfter } = activation;
-  const { id: executionId, call } = execution;
-  turn.effects.push({ type: 'activate', documentId, executionId, activationId, call, token, refuseAfter });
+  moveActivation(activation, 'command');
+  const refuseAfter = Math.max(turn.now + turn.bounds.acknowledging, token?.deadline ?? 0);
+  activation.refuseAfter = refuseAfter;
+  tell(turn, documentId, { type: 'activate', executionId, activationId, call, token, refuseAfter });
 }
 
 /**
@@ -391,7 +368,7 @@ export function command(execution: Execution, activation: Activation, turn: Turn
  * back from.
  */
 export function isDue(execution: Execution, now: number): boolean {
-  if (execution.settled !== null) return isAbandoned(execution, now) || isForgotten(execution, now);
+  if (execution.settled) return isKeptNoLonger(execution, now);
   return (
     execution.tokens.some((token) => {
       const { deadline, lifetime } = token;

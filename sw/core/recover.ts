@@ -5,9 +5,9 @@
  * Kept: I3, an activation that may have begun is commanded again only under its old id, and its document drops what it has
  * seen; I4, whatever the worker forgot is rebuilt from here or from storage.
  */
-import type { DocumentId } from '../../shared/ids.ts';
+import type { DocumentId, ExecutionId } from '../../shared/ids.ts';
 import type { AnnouncedActivation, Announcement } from '../../shared/protocol.ts';
-import type { Turn } from './event.ts';
+import { type Turn, tell } from './event.ts';
 import {
   beginActivation,
   cancelExecution,
@@ -16,138 +16,123 @@ import {
   deliverOutcome,
   deliverOutput,
   dropActivation,
-  dropCaller,
   endActivation,
   failed,
   isActive,
   isOpen,
   loseActivation,
 } from './execution.ts';
-import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
+import type { Activation, Execution } from './state.ts';
 
 /** The executions that an announcement speaks of, by id. */
-export function announcedIds(announcement: Announcement): string[] {
-  return [
-    ...announcement.calls.map(({ call }) => call.executionId),
-    ...announcement.activations.map(({ executionId }) => executionId),
-    ...announcement.resumptions.map(({ executionId }) => executionId),
-  ];
+export function announcedIds({ calls, activations, resumptions }: Announcement): ExecutionId[] {
+  const parts = [...calls.map(({ call }) => call), ...activations, ...resumptions];
+  return parts.map(({ executionId }) => executionId);
 }
 
-/** An execution that the worker has no memory of, rebuilt from what a live document knows; `undefined` if only storage could know it. */
+/**
+ * An execution that the worker has no memory of, rebuilt from what a live document knows. If only storage could know it, it
+ * is forgotten, and the document is told so.
+ */
 export function rebuild(
-  executionId: string,
-  announcement: Announcement,
-  state: State,
   turn: Turn,
+  documentId: DocumentId,
+  executionId: ExecutionId,
+  announcement: Announcement,
 ): Execution | undefined {
   const awaited = announcement.calls.find(({ call }) => call.executionId === executionId);
-  const runs = announcement.activations.find(
-    (activation) => activation.executionId === executionId && !activation.stored,
-  );
+  const runs = announcement.activations.find((part) => part.executionId === executionId && !part.stored);
   const call = awaited?.stored === false ? awaited.call : runs?.call;
-  if (!call) return undefined;
-  const execution = createExecution(call, state.documents, turn.now, true);
-  for (const activation of execution.activations) if (runs) beginActivation(activation, turn.now);
-  if (awaited === undefined && state.documents.has(call.callerDocumentId)) disown(execution, turn);
+  if (!call) {
+    if (awaited) tellNavigated(turn, documentId, executionId);
+    release(turn, undefined, documentId, executionId, announcement);
+    return undefined;
+  }
+  const execution = createExecution(turn, call, true);
+  if (runs) for (const activation of execution.activations) beginActivation(activation, turn.now);
+  if (!awaited && turn.documents.has(call.callerDocumentId)) disown(turn, execution);
   return execution;
 }
 
-/** Puts one execution in accord with what `document` has just announced. */
+/** Puts one execution in accord with what the document has just announced. */
 export function reconcile(
-  execution: Execution,
-  document: ConnectedDocument,
-  announcement: Announcement,
   turn: Turn,
+  execution: Execution,
+  documentId: DocumentId,
+  announcement: Announcement,
 ): void {
-  const { documentId } = document;
-  const call = announcement.calls.find((announced) => announced.call.executionId === execution.id);
-  if (call !== undefined) reclaim(execution, document, turn);
-  else if (execution.callerDocumentId === documentId) disown(execution, turn);
+  const { calls, activations } = announcement;
+  if (calls.some(({ call }) => call.executionId === execution.id)) reclaim(turn, execution, documentId);
+  else if (execution.callerDocumentId === documentId) disown(turn, execution);
   for (const activation of execution.activations) {
     if (activation.documentId !== documentId) continue;
-    activation.clientId = document.clientId;
-    activation.tabId ??= document.tabId;
-    const announced = announcement.activations.find(({ activationId }) => activationId === activation.id);
-    reconcileActivation(execution, activation, announced, turn);
+    const announced = activations.find(({ activationId }) => activationId === activation.id);
+    reconcileActivation(turn, execution, activation, announced);
   }
-  for (const { activationId, executionId } of announcement.resumptions) {
-    if (executionId !== execution.id) continue;
-    const activation = execution.activations.find(({ id }) => id === activationId);
-    if (activation === undefined || !isOpen(activation)) dropActivation(documentId, activationId, turn);
-  }
+  release(turn, execution, documentId, execution.id, announcement);
 }
 
 function reconcileActivation(
+  turn: Turn,
   execution: Execution,
   activation: Activation,
   announced: AnnouncedActivation | undefined,
-  turn: Turn,
 ): void {
-  if (announced !== undefined) {
-    if (execution.settled !== null) {
-      dropActivation(activation.documentId, activation.id, turn);
-      return;
-    }
+  if (announced) {
     beginActivation(activation, turn.now);
-    if (announced.end !== null) endActivation(execution, activation, announced.end, turn);
+    if (announced.end) endActivation(turn, execution, activation, announced.end);
   } else if (activation.state === 'commanded') {
-    command(execution, activation, turn);
+    command(turn, execution, activation);
   } else if (isActive(activation)) {
     // A document announces all that runs in it: what it does not name was over before this connection.
-    loseActivation(execution, activation, 'document-lost', activation.heardAt, turn);
+    loseActivation(turn, execution, activation, 'document-lost');
+  }
+}
+
+/** What the document holds of an execution, and nobody needs any more, it is told to drop. */
+function release(
+  turn: Turn,
+  execution: Execution | undefined,
+  documentId: DocumentId,
+  executionId: ExecutionId,
+  { activations, resumptions }: Announcement,
+): void {
+  for (const part of [...activations, ...resumptions]) {
+    if (part.executionId !== executionId) continue;
+    const activation = execution?.activations.find(({ id }) => id === part.activationId);
+    const isNeeded = activation && !execution?.settled && ('end' in part || isOpen(activation));
+    if (!isNeeded) dropActivation(turn, { documentId, id: part.activationId });
   }
 }
 
 /** The document says that it awaits the outcome. */
-export function reclaim(execution: Execution, document: ConnectedDocument, turn: Turn): void {
-  const { documentId } = document;
-  execution.callerDocumentId ??= execution.settled?.ending === null ? null : documentId;
-  if (execution.callerDocumentId !== documentId || execution.settled?.ending === null) {
-    tellNavigated(documentId, execution.id, turn);
+export function reclaim(turn: Turn, execution: Execution, documentId: DocumentId): void {
+  const isDelivered = execution.settled?.ending === null;
+  if (!isDelivered) execution.callerDocumentId ??= documentId;
+  if (isDelivered || execution.callerDocumentId !== documentId) {
+    tellNavigated(turn, documentId, execution.id);
     return;
   }
-  execution.callerClientId = document.clientId;
-  tellCaller(execution, turn);
+  // Whatever it may have missed; it drops what it has seen (I2).
+  for (const output of execution.outputs) deliverOutput(turn, execution, output);
+  deliverOutcome(turn, execution);
 }
 
 /**
  * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so while a stored one is open (it may
  * not know yet that it has collected it), nor within a tab, where a caller knows nothing of the worker before there is a token.
  */
-function disown(execution: Execution, turn: Turn): void {
-  const isWithinTab = execution.activations.some(({ tabId }) => tabId === execution.call.callerTabId);
-  if (execution.settled !== null) deliverOutcome(execution, turn);
-  else if (!execution.stored && !isWithinTab) {
-    dropCaller(execution);
-    if (!execution.call.keepalive) cancelExecution(execution, turn);
+function disown(turn: Turn, execution: Execution): void {
+  const { settled, stored, activations, met, call } = execution;
+  const isWithinTab = activations.some(({ documentId }) => met.get(documentId)?.tabId === call.callerTabId);
+  if (settled) deliverOutcome(turn, execution);
+  else if (!stored && !isWithinTab) {
+    execution.callerDocumentId = null;
+    if (!call.keepalive) cancelExecution(turn, execution);
   }
-}
-
-/** Whatever the caller may have missed; it drops what it has seen (I2). */
-function tellCaller(execution: Execution, turn: Turn): void {
-  for (const { activationId, value } of execution.outputs) {
-    deliverOutput(execution, activationId, value, turn);
-  }
-  deliverOutcome(execution, turn);
 }
 
 /** The outcome is not for this document, or not to be had any more. */
-export function tellNavigated(documentId: DocumentId, executionId: string, turn: Turn): void {
-  turn.effects.push({ type: 'settle', documentId, executionId, ending: failed('navigated', true) });
-}
-
-/** What is told to a document that awaits an execution, or holds a part of one, that nobody knows any more. */
-export function forgotten(
-  documentId: DocumentId,
-  executionId: string,
-  announcement: Announcement,
-  turn: Turn,
-): void {
-  const { calls, activations, resumptions } = announcement;
-  if (calls.some(({ call }) => call.executionId === executionId))
-    tellNavigated(documentId, executionId, turn);
-  for (const part of [...activations, ...resumptions]) {
-    if (part.executionId === executionId) dropActivation(documentId, part.activationId, turn);
-  }
+export function tellNavigated(turn: Turn, documentId: DocumentId, executionId: ExecutionId): undefined {
+  tell(turn, documentId, { type: 'settle', executionId, ending: failed('navigated', true) });
 }

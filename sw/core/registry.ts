@@ -34,16 +34,13 @@ export interface AwaitedDocument {
 /** The documents that are connected, or that open executions wait for: worth asking the browser whether they still exist. */
 export function documentsInQuestion(state: State): AwaitedDocument[] {
   const awaited = new Map<string, AwaitedDocument>(state.documents);
-  const add = (documentId: string | null, remembered: string | null) => {
-    if (documentId === null) return;
-    const clientId =
-      state.documents.get(documentId)?.clientId ?? remembered ?? awaited.get(documentId)?.clientId;
-    awaited.set(documentId, { documentId, clientId: clientId ?? null });
-  };
-  for (const { callerDocumentId, callerClientId, settled, activations } of state.executions.values()) {
-    if (settled?.ending !== null) add(callerDocumentId, callerClientId);
-    for (const activation of activations)
-      if (isOpen(activation)) add(activation.documentId, activation.clientId);
+  for (const { callerDocumentId, settled, activations, met } of state.executions.values()) {
+    const ids = activations.filter(isOpen).map(({ documentId }) => documentId);
+    if (callerDocumentId && settled?.ending !== null) ids.push(callerDocumentId);
+    for (const documentId of ids) {
+      const { clientId } = awaited.get(documentId) ?? {};
+      awaited.set(documentId, { documentId, clientId: clientId ?? met.get(documentId)?.clientId ?? null });
+    }
   }
   return [...awaited.values()];
 }

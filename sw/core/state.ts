@@ -6,15 +6,8 @@
  */
 import type { Bounds, Sizes } from '../../shared/bounds.ts';
 import type { Reason } from '../../shared/errors.ts';
-import type {
-  ActivationId,
-  DocumentId,
-  ExecutionId,
-  Generation,
-  TabId,
-  TokenDigest,
-} from '../../shared/ids.ts';
-import type { Call, DocumentFacts, Ending, Output, Value } from '../../shared/protocol.ts';
+import type { ActivationId, DocumentId, ExecutionId, Generation, TokenDigest } from '../../shared/ids.ts';
+import type { Call, DocumentFacts, End, Ending, Output, Value } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 
@@ -53,21 +46,17 @@ export type ActivationState =
 export interface Activation {
   readonly id: ActivationId;
   readonly documentId: DocumentId;
-  clientId: string | null;
-  tabId: TabId | null;
   state: ActivationState;
   /** The token that it redeemed; `null` for an execution's first activation. */
   readonly resumes: TokenDigest | null;
-  /** Was it ever granted a token? Then it gives outputs, not answers. */
-  granted: boolean;
   /** Could it have begun under a command whose fate is not known (an earlier generation's, a repeated one)? */
   mayHaveBegun: boolean;
   /** When it was last heard of: milliseconds since the epoch. */
   heardAt: number;
   /** Until when its document may begin it, once commanded. */
   refuseAfter: number;
-  /** How a held activation ends the execution, if it counts. */
-  held: Ending | null;
+  /** What a held activation threw, if it counts. */
+  held: Extract<End, { type: 'threw' }> | null;
 }
 
 export type TokenState = 'outstanding' | 'redeemed' | 'expired' | 'void';
@@ -78,10 +67,9 @@ export interface Token {
   /** The execution's key, sealed by the token; gone once it cannot be redeemed. */
   key: Sealed | null;
   readonly issuer: ActivationId;
-  redeemedBy: ActivationId | null;
   /** Milliseconds. */
   readonly lifetime: number;
-  /** Milliseconds since the epoch; `null` while the issuing activation runs. */
+  /** Milliseconds since the epoch; `null` while the issuing activation runs and the execution is open. */
   deadline: number | null;
 }
 
@@ -90,8 +78,7 @@ export interface Settlement {
   ending: Ending | null;
   /** What `ending` was, for whoever watches. */
   readonly as: 'result' | Reason;
-  readonly at: number;
-  /** Until when an outcome that nobody has collected is kept. */
+  /** Until when an outcome that nobody has collected is kept; of a delivered one, what is left. */
   keepUntil: number;
 }
 
@@ -105,7 +92,8 @@ export interface Execution {
   call: Call;
   /** `null`: it lost its caller, and waits to be collected in the caller's tab. */
   callerDocumentId: DocumentId | null;
-  callerClientId: string | null;
+  /** Its documents as they were last seen connected: a new worker has not met them. */
+  met: Map<DocumentId, Pick<ConnectedDocument, 'clientId' | 'tabId'>>;
   /** In the order in which they were asked for. */
   activations: Activation[];
   tokens: Token[];
@@ -126,17 +114,6 @@ export function withRecords(
     if (revision < record.revision) executions.set(record.id, record);
   }
   return executions;
-}
-
-/** A copy that may be changed. Sealed boxes are shared: nobody changes those. */
-export function draftOf(execution: Execution): Execution {
-  return {
-    ...execution,
-    activations: execution.activations.map((activation) => ({ ...activation })),
-    tokens: execution.tokens.map((token) => ({ ...token })),
-    outputs: [...execution.outputs],
-    settled: execution.settled && { ...execution.settled },
-  };
 }
 
 export type { Ending, Value };

@@ -4,18 +4,16 @@
  * Pure: reads the state, changes nothing, awaits nothing; time and ids come in with the event. The shell applies `changes`,
  * commits those that are stored, and only then performs `effects` (I1).
  */
-import { failure, type Reason } from '../../shared/errors.ts';
-import type { ExecutionId } from '../../shared/ids.ts';
+import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
+import type { DocumentId, ExecutionId } from '../../shared/ids.ts';
 import type { Reply } from '../../shared/protocol.ts';
-import type { Effect, Event, Step, Turn } from './event.ts';
+import type { Event, Step, Turn } from './event.ts';
 import {
   advance,
   beginActivation,
   cancelExecution,
   createExecution,
-  dropActivation,
   endActivation,
-  failed,
   isDue,
   isForgotten,
   isOver,
@@ -26,332 +24,294 @@ import {
   reportHeld,
   settle,
 } from './execution.ts';
-import { announcedIds, forgotten, rebuild, reclaim, reconcile, tellNavigated } from './recover.ts';
+import { announcedIds, rebuild, reclaim, reconcile, tellNavigated } from './recover.ts';
 import { grantToken, redeemToken } from './redemption.ts';
-import { type ConnectedDocument, draftOf, type Execution, type State } from './state.ts';
+import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
 
 type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
+type Answer = Reply<unknown> | undefined;
 
-/** What a step has so far. */
-interface Work extends Step, Turn {
-  /** With the documents as they are after this event. */
-  readonly state: State;
-  readonly documents: Map<string, ConnectedDocument>;
-}
+/** Which executions an event concerns, and what it does: without an answer of its own, it is done. */
+type Rule<E> = [concerns: (state: State, event: E) => ExecutionId[], apply: (turn: Turn, event: E) => Answer];
 
 const DONE: Reply<unknown> = { ok: true, value: undefined };
 
+const RULES: { [T in Event['type']]: Rule<EventOf<T>> } = {
+  'document-connected': [announced, connect],
+  'document-left': [partaking, disconnect],
+  'document-lost': [partaking, disconnect],
+  'document-stayed': [partaking, stay],
+  'tools-changed': [none, asked(changeTools)],
+  'execution-requested': [none, request],
+  'cancel-requested': [
+    named,
+    (turn, event) => each(turn, event, (execution) => cancelExecution(turn, execution)),
+  ],
+  'token-requested': [named, grant],
+  'token-presented': [named, asked(redeem)],
+  'activation-acknowledged': [named, acknowledge],
+  'activation-ended': [named, end],
+  'outcome-delivered': [named, deliver],
+  'outcomes-collected': [uncollected, asked(collect)],
+  'outcomes-awaited': [(_, { executionIds }) => executionIds, asked(awaitOutcomes)],
+  'time-passed': [due, (turn, event) => each(turn, event, () => {})],
+};
+
+function ruleFor<E extends Event>(event: E): Rule<E> {
+  return RULES[event.type] as unknown as Rule<E>;
+}
+
 /** The ids of the executions that an event may change: what a transaction has to read before the step. */
 export function concerned(state: State, event: Event): ExecutionId[] {
-  switch (event.type) {
-    case 'document-connected':
-      return [...new Set([...announcedIds(event.announcement), ...partaking(state, event.facts.documentId)])];
-    case 'document-left':
-    case 'document-lost':
-    case 'document-stayed':
-      return partaking(state, event.documentId);
-    case 'outcomes-collected':
-      return uncollected(state, event.tabId, event.documentId);
-    case 'outcomes-awaited':
-      return event.executionIds;
-    case 'time-passed':
-      return [...state.executions.values()]
-        .filter((execution) => isDue(execution, event.now))
-        .map(({ id }) => id);
-    default:
-      return 'executionId' in event && event.executionId !== null ? [event.executionId] : [];
-  }
-}
-
-/** An activation that is over is not touched by what becomes of its document. */
-function partaking(state: State, documentId: string): ExecutionId[] {
-  const takesPart = (execution: Execution) =>
-    execution.callerDocumentId === documentId ||
-    execution.activations.some((activation) => activation.documentId === documentId && !isOver(activation));
-  return [...state.executions.values()].filter(takesPart).map(({ id }) => id);
-}
-
-/** The executions of the tab that `documentId` may have: without a caller, or its own already. */
-function uncollected(state: State, tabId: string, documentId: string): ExecutionId[] {
-  return [...state.executions.values()]
-    .filter((execution) => execution.call.callerTabId === tabId && execution.settled?.ending !== null)
-    .filter(({ callerDocumentId }) => callerDocumentId === null || callerDocumentId === documentId)
-    .map(({ id }) => id);
+  return [...new Set(ruleFor(event)[0](state, event))];
 }
 
 export function step(state: State, event: Event): Step {
-  const documents = new Map(state.documents);
-  const work: Work = {
-    state: { ...state, documents },
-    documents,
+  const turn: Turn = {
+    ...state,
     now: event.now,
-    bounds: state.bounds,
+    documents: new Map(state.documents),
     changes: [],
     effects: [],
-    reply: DONE,
   };
-  switch (event.type) {
-    case 'document-connected':
-      connect(work, event);
-      break;
-    case 'document-left':
-    case 'document-lost':
-      disconnect(work, event);
-      break;
-    case 'document-stayed':
-      each(work, event, (execution) => reportHeld(execution, event.documentId, work));
-      break;
-    case 'tools-changed':
-      changeTools(work, event);
-      break;
-    case 'execution-requested':
-      request(work, event);
-      break;
-    case 'cancel-requested':
-      each(work, event, (execution) => cancelExecution(execution, work));
-      break;
-    case 'token-requested':
-      grant(work, event);
-      break;
-    case 'token-presented':
-      redeem(work, event);
-      break;
-    case 'activation-acknowledged':
-      eachActivation(work, event, (execution, activation) => {
-        if (event.refused === null) beginActivation(activation, event.now);
-        else refuseActivation(execution, activation, event.refused, work);
-      });
-      break;
-    case 'activation-ended':
-      end(work, event);
-      break;
-    case 'outcome-delivered':
-      each(work, event, (execution) => {
-        if (execution.callerDocumentId === event.documentId) markDelivered(execution, work);
-      });
-      break;
-    case 'outcomes-collected':
-      collect(work, event);
-      break;
-    case 'outcomes-awaited':
-      awaitOutcomes(work, event);
-      break;
-    case 'time-passed':
-      each(work, event, () => {});
-      break;
+  const reply = ruleFor(event)[1](turn, event) ?? DONE;
+  return { changes: turn.changes, effects: turn.effects, reply };
+}
+
+function none(): ExecutionId[] {
+  return [];
+}
+
+function named(_: State, { executionId }: { executionId: ExecutionId | null }): ExecutionId[] {
+  return executionId === null ? [] : [executionId];
+}
+
+function idsOf({ executions }: State, holds: (execution: Execution) => boolean): ExecutionId[] {
+  return [...executions.values()].filter(holds).map(({ id }) => id);
+}
+
+function due(state: State, { now }: Event): ExecutionId[] {
+  return idsOf(state, (execution) => isDue(execution, now));
+}
+
+function partaking(state: State, { documentId }: { documentId: string }): ExecutionId[] {
+  return idsOf(
+    state,
+    ({ callerDocumentId, activations }) =>
+      callerDocumentId === documentId ||
+      activations.some((activation) => activation.documentId === documentId && !isOver(activation)),
+  );
+}
+
+function announced(state: State, { facts, announcement }: EventOf<'document-connected'>): ExecutionId[] {
+  return [...announcedIds(announcement), ...partaking(state, facts)];
+}
+
+/** Those of the tab that the document may have: without a caller, or its own already. */
+function uncollected(state: State, { documentId }: EventOf<'outcomes-collected'>): ExecutionId[] {
+  const tabId = state.documents.get(documentId)?.tabId;
+  return idsOf(
+    state,
+    ({ call, settled, callerDocumentId }) =>
+      call.callerTabId === tabId &&
+      settled?.ending !== null &&
+      (callerDocumentId ?? documentId) === documentId,
+  );
+}
+
+/** Only a connected document may ask. */
+function asked<E extends { documentId: string }>(
+  apply: (turn: Turn, event: E, document: ConnectedDocument) => Answer,
+): (turn: Turn, event: E) => Answer {
+  return (turn, event) => {
+    const document = turn.documents.get(event.documentId);
+    return document ? apply(turn, event, document) : refused('inactive-document');
+  };
+}
+
+function refused(reason: Reason, message?: string): Reply<unknown> {
+  return { ok: false, error: failure(reason, false, message) };
+}
+
+/** May answer with an error: then what it did to the draft does not count. */
+type ExecutionChange = ((draft: Execution) => ErrorRecord | null) | ((draft: Execution) => void);
+
+/**
+ * Lets `change` work on a draft of each execution that the event concerns. `revive` may give one that nobody knows. The answer
+ * is that of the last one.
+ */
+function each(
+  turn: Turn,
+  event: Event,
+  change: ExecutionChange,
+  revive: (id: ExecutionId) => Execution | undefined = () => undefined,
+): Answer {
+  let reply: Answer;
+  for (const id of concerned(turn, event)) {
+    const known = turn.executions.get(id);
+    const draft = known ? structuredClone(known) : revive(id);
+    const error = draft && change(draft);
+    if (error) reply = { ok: false, error };
+    else if (draft) reply = record(turn, draft);
   }
-  const effects = work.effects.filter((effect) => isReachable(effect, work.documents));
-  return { changes: work.changes, effects, reply: work.reply };
+  return reply;
 }
 
-/** Who is not here is told nothing: a document learns what it missed when it connects (`recover`). */
-function isReachable(effect: Effect, documents: State['documents']): boolean {
-  return effect.type === 'summon' || effect.type === 'announce-tools' || documents.has(effect.documentId);
-}
-
-/** Lets `change` work on a draft of each concerned execution, draws the conclusions and records what became of it. */
-function each(work: Work, event: Event, change: (execution: Execution) => void): void {
-  for (const id of concerned(work.state, event)) {
-    const execution = work.state.executions.get(id);
-    if (execution !== undefined) finish(work, draftOf(execution), change);
-  }
-}
-
-function finish(work: Work, draft: Execution, change: (execution: Execution) => void): void {
-  change(draft);
-  advance(draft, work.state, work);
+/** Draws the conclusions, and records what became of the draft. */
+function record(turn: Turn, draft: Execution): Reply<unknown> {
+  advance(turn, draft);
   draft.revision += 1;
-  work.changes.push({ type: isForgotten(draft, work.now) ? 'remove' : 'put', execution: draft });
+  turn.changes.push({ type: isForgotten(draft, turn.now) ? 'remove' : 'put', execution: draft });
+  return DONE;
 }
 
 function eachActivation(
-  work: Work,
+  turn: Turn,
   event: EventOf<'activation-acknowledged' | 'activation-ended'>,
-  change: (execution: Execution, activation: Execution['activations'][number]) => void,
-): void {
-  each(work, event, (execution) => {
+  change: (execution: Execution, activation: Activation) => void,
+): Answer {
+  return each(turn, event, (execution) => {
     const activation = execution.activations.find(({ id }) => id === event.activationId);
-    if (activation !== undefined) change(execution, activation);
+    if (activation) change(execution, activation);
   });
 }
 
-function connect(work: Work, event: EventOf<'document-connected'>): void {
+function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   const { facts, clientId, announcement } = event;
-  const document: ConnectedDocument = { ...facts, clientId, tools: announcement.tools };
-  const before = work.documents.get(document.documentId);
-  work.documents.set(document.documentId, document);
-  work.changes.push({ type: 'connect', document });
-  if (document.tools.length > 0 || before?.tools.length) {
-    work.effects.push({ type: 'announce-tools', groupId: document.groupId });
-  }
-  for (const id of concerned(work.state, event)) {
-    const known = work.state.executions.get(id);
-    const execution = known === undefined ? rebuild(id, announcement, work.state, work) : draftOf(known);
-    if (execution === undefined) forgotten(document.documentId, id, announcement, work);
-    else
-      finish(work, execution, () => {
-        reconcile(execution, document, announcement, work);
-        summonTarget(work, execution);
-      });
-  }
+  const { documentId } = facts;
+  enlist(turn, documentId, { ...facts, clientId, tools: announcement.tools });
+  return each(
+    turn,
+    event,
+    (execution) => reconcile(turn, execution, documentId, announcement),
+    (id) => rebuild(turn, documentId, id, announcement),
+  );
 }
 
-/** A call to a document that this generation has not met yet: it may only need to be asked. */
-function summonTarget(work: Work, execution: Execution): void {
-  const [first] = execution.activations;
-  if (first?.state !== 'waiting' || work.documents.has(first.documentId)) return;
-  work.effects.push({ type: 'summon', documentId: first.documentId });
+/** Records who is here with which tools, or that it is gone; its group is told if a listing is another one now. */
+function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument): void {
+  const before = turn.documents.get(documentId);
+  if (document) {
+    document.tools = document.tools.slice(0, turn.sizes.tools);
+    turn.documents.set(documentId, document);
+    turn.changes.push({ type: 'connect', document });
+  } else if (turn.documents.delete(documentId)) {
+    turn.changes.push({ type: 'disconnect', documentId });
+  }
+  const owner = [before, document].find((one) => one && one.tools.length > 0);
+  if (owner) turn.effects.push({ type: 'announce-tools', groupId: owner.groupId });
 }
 
-function disconnect(work: Work, event: EventOf<'document-left' | 'document-lost'>): void {
-  const { documentId, now } = event;
-  const document = work.documents.get(documentId);
-  const reason = event.type === 'document-left' ? 'navigated' : 'document-lost';
-  const heard = event.type === 'document-left' || document !== undefined;
-  work.documents.delete(documentId);
-  if (document !== undefined) work.changes.push({ type: 'disconnect', documentId });
-  if (document && document.tools.length > 0) {
-    work.effects.push({ type: 'announce-tools', groupId: document.groupId });
-  }
-  each(work, event, (execution) => {
-    if (execution.callerDocumentId === documentId) loseCaller(execution, reason, work);
+function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'>): Answer {
+  const { documentId } = event;
+  const isSaid = event.type === 'document-left';
+  const reason = isSaid ? 'navigated' : 'document-lost';
+  const isHeard = isSaid || turn.documents.has(documentId);
+  enlist(turn, documentId);
+  each(turn, event, (execution) => {
+    if (execution.callerDocumentId === documentId) loseCaller(turn, execution, reason);
     for (const activation of execution.activations) {
       if (activation.documentId !== documentId) continue;
-      loseActivation(execution, activation, reason, heard ? now : activation.heardAt, work);
+      if (isHeard) activation.heardAt = turn.now;
+      loseActivation(turn, execution, activation, reason);
     }
   });
-  if (event.type === 'document-left') keepLostCalls(work, event);
+  for (const call of isSaid ? event.lostCalls : []) {
+    if (turn.executions.has(call.executionId)) continue;
+    // Nobody else knew of it: the next page may ask what became of it. Its page has ended it, whatever it was to live on for.
+    const lost = createExecution(turn, { ...call, keepalive: false }, true);
+    loseCaller(turn, lost, reason);
+    record(turn, lost);
+  }
+  return DONE;
 }
 
-/** Calls that nobody else knew of: the next page may ask what became of them. */
-function keepLostCalls(work: Work, { lostCalls }: EventOf<'document-left'>): void {
-  for (const call of lostCalls) {
-    if (work.state.executions.has(call.executionId)) continue;
-    // Its page has ended it, whatever it was to live on for.
-    const execution = createExecution({ ...call, keepalive: false }, work.documents, work.now, true);
-    finish(work, execution, () => loseCaller(execution, 'navigated', work));
-  }
+function stay(turn: Turn, event: EventOf<'document-stayed'>): Answer {
+  return each(turn, event, (execution) => reportHeld(turn, execution, event.documentId));
 }
 
-function changeTools(work: Work, { documentId, tools }: EventOf<'tools-changed'>): void {
-  const document = work.documents.get(documentId);
-  if (document === undefined) return;
-  work.changes.push({ type: 'connect', document: { ...document, tools } });
-  work.effects.push({ type: 'announce-tools', groupId: document.groupId });
+function changeTools(turn: Turn, { tools }: EventOf<'tools-changed'>, document: ConnectedDocument): Answer {
+  enlist(turn, document.documentId, { ...document, tools });
+  return DONE;
 }
 
-function request(work: Work, { documentId, call }: EventOf<'execution-requested'>): void {
-  if (work.state.executions.has(call.executionId)) return;
-  if (!work.documents.has(documentId)) {
-    work.reply = refused('inactive-document');
-    return;
+function request(turn: Turn, { documentId, call }: EventOf<'execution-requested'>): Answer {
+  if (turn.executions.has(call.executionId)) return DONE;
+  if (!turn.documents.has(documentId)) return refused('inactive-document');
+  const most = turn.sizes.executions;
+  const open = idsOf(turn, (known) => known.callerDocumentId === documentId && known.settled === null);
+  if (open.length >= most) {
+    return refused('too-many', `A document may have ${most} open executions at most.`);
   }
-  if (openCalls(work.state, documentId) >= work.state.sizes.executions) {
-    work.reply = refused(
-      'too-many',
-      `A document may have ${work.state.sizes.executions} open executions at most.`,
-    );
-    return;
-  }
-  const target = work.documents.get(call.documentId);
-  const execution = createExecution(call, work.documents, work.now);
-  finish(work, execution, () => {
-    if (target !== undefined && target.groupId !== call.groupId) {
-      settle(execution, failed('tool-unavailable', false), work);
-    }
-    summonTarget(work, execution);
-  });
+  const execution = createExecution(turn, call);
+  const target = turn.documents.get(call.documentId) ?? call;
+  if (target.groupId !== call.groupId) settle(turn, execution, 'tool-unavailable', null);
+  return record(turn, execution);
 }
 
-function openCalls(state: State, documentId: string): number {
-  let count = 0;
-  for (const { callerDocumentId, settled } of state.executions.values()) {
-    if (callerDocumentId === documentId && settled === null) count += 1;
-  }
-  return count;
-}
-
-function grant(work: Work, event: EventOf<'token-requested'>): void {
-  const known = work.state.executions.get(event.executionId);
-  const draft = known ? draftOf(known) : hearOf(work, event);
-  if (draft === undefined) {
-    work.reply = refused('not-running');
-    return;
-  }
-  const error = grantToken(draft, event, work.state.sizes, work.now);
-  if (error !== null) work.reply = { ok: false, error };
-  else finish(work, draft, () => {});
+function grant(turn: Turn, event: EventOf<'token-requested'>): Answer {
+  const granted = each(
+    turn,
+    event,
+    (execution) => grantToken(turn, execution, event),
+    () => hearOf(turn, event),
+  );
+  return granted ?? refused('not-running');
 }
 
 /**
  * A call that stays in its tab is first heard of when it asks for a token. One of another tab's caller went through here: who
  * is not known any more is over, and its document has not read so yet.
  */
-function hearOf(work: Work, { call, documentId }: EventOf<'token-requested'>): Execution | undefined {
-  const caller = work.documents.get(call?.callerDocumentId ?? '');
-  const document = work.documents.get(documentId);
-  if (call === null || (caller !== undefined && caller.tabId !== document?.tabId)) return undefined;
-  return createExecution(call, work.documents, work.now);
+function hearOf(turn: Turn, { call, documentId }: EventOf<'token-requested'>): Execution | undefined {
+  const caller = turn.documents.get(call?.callerDocumentId ?? '');
+  if (!call || (caller && caller.tabId !== turn.documents.get(documentId)?.tabId)) return undefined;
+  return createExecution(turn, call);
 }
 
-function redeem(work: Work, event: EventOf<'token-presented'>): void {
-  const { executionId, documentId, digest, activationId, now } = event;
-  const known = executionId === null ? undefined : work.state.executions.get(executionId);
-  const document = work.documents.get(documentId);
-  if (known === undefined || isForgotten(known, now) || document === undefined) {
-    work.reply = refused(document === undefined ? 'inactive-document' : 'token-unknown');
-    return;
-  }
-  const draft = draftOf(known);
-  finish(work, draft, () => {
-    const error = redeemToken(draft, digest, activationId, document, now);
-    work.reply = error === null ? { ok: true, value: { executionId } } : { ok: false, error };
-    // Asked for again, and over meanwhile: its document may never have read that it was its turn.
-    if (
-      error === null &&
-      draft.activations.some(({ id, state }) => id === activationId && state === 'lost')
-    ) {
-      dropActivation(documentId, activationId, work);
-    }
+function redeem(turn: Turn, event: EventOf<'token-presented'>, document: ConnectedDocument): Answer {
+  const redeemed = each(turn, event, (execution) => redeemToken(turn, execution, event, document));
+  if (!redeemed?.ok) return redeemed ?? refused('token-unknown');
+  return { ok: true, value: { executionId: event.executionId } };
+}
+
+function acknowledge(turn: Turn, event: EventOf<'activation-acknowledged'>): Answer {
+  return eachActivation(turn, event, (execution, activation) => {
+    if (event.refused) refuseActivation(turn, execution, activation, event.refused);
+    else beginActivation(activation, turn.now);
   });
 }
 
-function end(work: Work, event: EventOf<'activation-ended'>): void {
-  if (!work.state.executions.has(event.executionId)) {
-    work.reply = refused('not-running');
-    return;
-  }
-  eachActivation(work, event, (execution, activation) => {
-    beginActivation(activation, event.now);
-    endActivation(execution, activation, event.end, work);
+function end(turn: Turn, event: EventOf<'activation-ended'>): Answer {
+  const ended = eachActivation(turn, event, (execution, activation) => {
+    beginActivation(activation, turn.now);
+    endActivation(turn, execution, activation, event.end);
+  });
+  return ended ?? refused('not-running');
+}
+
+function deliver(turn: Turn, event: EventOf<'outcome-delivered'>): Answer {
+  return each(turn, event, (execution) => {
+    if (execution.callerDocumentId === event.documentId) markDelivered(turn, execution);
   });
 }
 
-function collect(work: Work, event: EventOf<'outcomes-collected'>): void {
-  const { documentId } = event;
-  const document = work.documents.get(documentId);
-  if (document === undefined) {
-    work.reply = refused('inactive-document');
-    return;
-  }
-  each(work, event, (execution) => {
-    execution.callerDocumentId = documentId;
-    execution.callerClientId = document.clientId;
+function collect(turn: Turn, event: EventOf<'outcomes-collected'>): Answer {
+  const value: Execution[] = [];
+  each(turn, event, (execution) => {
+    execution.callerDocumentId = event.documentId;
+    value.push(execution);
   });
-  work.reply = { ok: true, value: concerned(work.state, event) };
+  return { ok: true, value };
 }
 
 /** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */
-function awaitOutcomes(work: Work, event: EventOf<'outcomes-awaited'>): void {
-  const { documentId, executionIds } = event;
-  const document = work.documents.get(documentId);
-  if (document === undefined) return;
-  for (const id of executionIds) {
-    if (!work.state.executions.has(id)) tellNavigated(documentId, id, work);
-  }
-  each(work, event, (execution) => reclaim(execution, document, work));
-}
-
-function refused(reason: Reason, message?: string): Reply<unknown> {
-  return { ok: false, error: failure(reason, false, message) };
+function awaitOutcomes(turn: Turn, event: EventOf<'outcomes-awaited'>): Answer {
+  const { documentId } = event;
+  return each(
+    turn,
+    event,
+    (execution) => reclaim(turn, execution, documentId),
+    (id) => tellNavigated(turn, documentId, id),
+  );
 }

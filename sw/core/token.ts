@@ -10,7 +10,7 @@
  * expired      .           .             .          .
  * void         .           .             .          .
  */
-import type { Execution, Token, TokenState } from './state.ts';
+import type { Token, TokenState } from './state.ts';
 
 export type TokenEvent = 'redeem' | 'restore' | 'expire' | 'void';
 
@@ -24,26 +24,24 @@ export const TOKEN_TABLE: Readonly<Record<TokenState, Readonly<Partial<Record<To
 /** Moves the token if its table allows it, and says whether it did. */
 export function moveToken(token: Token, event: TokenEvent): boolean {
   const next = TOKEN_TABLE[token.state][event];
-  if (next === undefined) return false;
+  if (!next) return false;
   token.state = next;
   if (next === 'expired' || next === 'void') token.key = null;
   return true;
 }
 
-export function isOutstanding(token: Token): boolean {
-  return token.state === 'outstanding';
+export function isOutstanding({ state }: Token): boolean {
+  return state === 'outstanding';
 }
 
-/** The issuing activation has ended at `endedAt`: the lifetime counts from now on. */
-export function startLifetimes(execution: Execution, issuer: string, endedAt: number): void {
-  for (const token of execution.tokens) {
-    if (token.issuer === issuer) token.deadline ??= endedAt + token.lifetime;
-  }
+/** The activation that issued them has ended at `endedAt`: their lifetimes count from now on. */
+export function startLifetimes(tokens: readonly Token[], endedAt: number): void {
+  for (const token of tokens) token.deadline ??= endedAt + token.lifetime;
 }
 
 /** Judges every deadline by `now`. */
-export function expireTokens(execution: Execution, now: number): void {
-  for (const token of execution.tokens) {
+export function expireTokens(tokens: readonly Token[], now: number): void {
+  for (const token of tokens) {
     if (token.deadline === null) continue;
     token.deadline = Math.min(token.deadline, now + token.lifetime);
     if (now >= token.deadline) moveToken(token, 'expire');

@@ -163,7 +163,7 @@ const rest = () => new Promise((resolve) => setTimeout(resolve, 5));
 /** An execution whose only activation is over and has left one token. */
 const suspended = (facts: Partial<Execution> = {}) =>
   anExecution({
-    activations: [anActivation({ state: 'returned', granted: true })],
+    activations: [anActivation({ state: 'returned' })],
     tokens: [aToken({ deadline: START + 60_000 })],
     ...facts,
   });
@@ -283,7 +283,7 @@ describe('one event at a time, in the order of arrival', () => {
 
   test('an effect that fails takes no other effect along', async () => {
     const memory = createMemory([
-      anExecution({ activations: [anActivation({ state: 'running', granted: true })], tokens: [aToken()] }),
+      anExecution({ activations: [anActivation({ state: 'running' })], tokens: [aToken()] }),
     ]);
     const { runtime, kinds, turns, connect } = start(memory.store, createClock(), () => {
       throw new Error('cannot be sent');
@@ -326,7 +326,7 @@ describe('a commit that fails', () => {
 
   test('lets anything else take effect, and writes it with the next one that succeeds', async () => {
     const memory = createMemory([
-      anExecution({ activations: [anActivation({ granted: true })], tokens: [aToken()] }),
+      anExecution({ activations: [anActivation()], tokens: [aToken()] }),
       suspended({ id: 'other', tokens: [aToken({ digest: 'other digest', deadline: START + 60_000 })] }),
     ]);
     const { runtime, kinds, connect } = start(memory.store);
@@ -384,7 +384,7 @@ describe('time (I5)', () => {
   test('while nothing is due it touches no storage, and the runtime sets no timers', async () => {
     const clock = createClock();
     const tokens = [aToken({ state: 'redeemed', deadline: START - 1 }), aToken({ digest: 'other' })];
-    const running = anExecution({ activations: [anActivation({ granted: true })], tokens });
+    const running = anExecution({ activations: [anActivation()], tokens });
     const memory = createMemory([running]);
     const { runtime, connect } = start(memory.store, clock);
     await connect('target');
@@ -472,7 +472,7 @@ describe('two workers on one database', () => {
       id: 'other',
       tokens: [aToken({ digest: 'other digest', deadline: START + 60_000 })],
     });
-    await put(anExecution({ activations: [anActivation({ granted: true })], tokens: [aToken()] }), other);
+    await put(anExecution({ activations: [anActivation()], tokens: [aToken()] }), other);
     const real = createStore(createClock(), 1_000);
     let isBroken = false;
     const flaky: Store = {
@@ -491,6 +491,8 @@ describe('two workers on one database', () => {
     isBroken = false;
     expect(answer(await newer.runtime.dispatch(presented('redeemer')))).toBe('ok');
     await older.runtime.dispatch({ type: 'cancel-requested', executionId: 'other' });
-    expect((await stored())?.tokens[0]).toMatchObject({ state: 'redeemed', redeemedBy: 'redeemer' });
+    const execution = await stored();
+    expect(execution?.tokens[0]?.state).toBe('redeemed');
+    expect(execution?.activations[1]).toMatchObject({ id: 'redeemer', resumes: 'digest' });
   });
 });

@@ -203,19 +203,18 @@ export const storeScenarios: Record<string, Scenario<StorePlace>> = {
           activations: [
             anActivation({
               state: 'held',
-              held: { type: 'failed', reason: 'tool-failed', started: true, detail: error },
+              held: { type: 'threw', reason: 'tool-failed', error, leaving: true },
             }),
           ],
           settled: {
             ending: { type: 'failed', reason: 'tool-failed', started: true, detail: error },
             as: 'tool-failed',
-            at: 0,
             keepUntil: 0,
           },
         }),
         anExecution({
           id: 'b',
-          settled: { ending: { type: 'result', value }, as: 'result', at: 0, keepUntil: 0 },
+          settled: { ending: { type: 'result', value }, as: 'result', keepUntil: 0 },
         }),
       );
       const database = await stubborn();

@@ -19,6 +19,7 @@ import {
   at,
   changedBy,
   inWords,
+  metIn,
   returned,
   START,
   threw,
@@ -85,7 +86,8 @@ describe('an announcement that speaks of several', () => {
   test('a call is awaited by its name', () => {
     const known = two({
       callerDocumentId: 'caller',
-      activations: [anActivation({ tabId: 'elsewhere' })],
+      activations: [anActivation()],
+      met: metIn('elsewhere', 'target'),
       stored: false,
     });
     const calls = [{ call: aCall({ executionId: 'two' }), key: 'key', stored: false }];
@@ -127,13 +129,13 @@ describe('an announcement that speaks of several', () => {
   });
 
   test('a resumption that still waits is left to wait; one that is over is dropped', () => {
-    const issuer = anActivation({ id: 'issuer', documentId: 'other', granted: true });
+    const issuer = anActivation({ id: 'issuer', documentId: 'other' });
     const waiting = (id: string, state: 'waiting' | 'withdrawn') =>
       anActivation({ id, state, resumes: 'digest' });
     const known = anExecution({
       callerDocumentId: null,
       activations: [issuer, waiting('waits', 'waiting'), waiting('over', 'withdrawn')],
-      tokens: [aToken({ issuer: 'issuer', state: 'redeemed', redeemedBy: 'waits' })],
+      tokens: [aToken({ issuer: 'issuer', state: 'redeemed' })],
     });
     const resumptions = ['waits', 'over', 'never heard of'].map((activationId) => ({
       activationId,
@@ -155,7 +157,7 @@ describe('an announcement that speaks of several', () => {
   });
 
   test('an activation of what is settled is dropped, by its own document', () => {
-    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START } as const;
+    const settled = { ending: null, as: 'aborted', keepUntil: START } as const;
     const known = anExecution({
       settled,
       tokens: [aToken({ state: 'void' })],
@@ -168,10 +170,16 @@ describe('an announcement that speaks of several', () => {
 });
 
 describe('a caller that says hello and does not name its call', () => {
-  const elsewhere = anActivation({ tabId: 'elsewhere' });
   const known = (facts: Parameters<typeof anExecution>[0]) =>
     hello(
-      aState([anExecution({ stored: false, activations: [elsewhere], ...facts })]),
+      aState([
+        anExecution({
+          stored: false,
+          activations: [anActivation()],
+          met: metIn('elsewhere', 'target'),
+          ...facts,
+        }),
+      ]),
       aDocument('caller'),
       {},
     );
@@ -186,20 +194,18 @@ describe('a caller that says hello and does not name its call', () => {
   });
 
   test('one activation in its own tab is enough not to have known the worker', () => {
-    const activations = [elsewhere, anActivation({ id: 'here' })];
-    expect(known({ activations }).executions.get('execution')?.settled).toBeNull();
+    const activations = [anActivation(), anActivation({ id: 'here', documentId: 'here' })];
+    const met = new Map([...metIn('elsewhere', 'target'), ...metIn('tab', 'here')]);
+    expect(known({ activations, met }).executions.get('execution')?.settled).toBeNull();
   });
 });
 
 describe('a throw beside the tokens of others', () => {
   test('its own are all redeemed, another’s is outstanding: nothing changes', () => {
     const known = anExecution({
-      activations: [
-        anActivation({ id: 'throws', granted: true }),
-        anActivation({ id: 'other', granted: true, documentId: 'other' }),
-      ],
+      activations: [anActivation({ id: 'throws' }), anActivation({ id: 'other', documentId: 'other' })],
       tokens: [
-        aToken({ digest: 'redeemed', issuer: 'throws', state: 'redeemed', redeemedBy: 'other' }),
+        aToken({ digest: 'redeemed', issuer: 'throws', state: 'redeemed' }),
         aToken({ digest: 'others', issuer: 'other' }),
       ],
     });
@@ -211,7 +217,7 @@ describe('a throw beside the tokens of others', () => {
 
   test('the end of one activation starts its own tokens’ lifetimes only', () => {
     const known = anExecution({
-      activations: [anActivation({ id: 'ends', granted: true }), anActivation({ id: 'runs', granted: true })],
+      activations: [anActivation({ id: 'ends' }), anActivation({ id: 'runs' })],
       tokens: [aToken({ digest: 'own', issuer: 'ends' }), aToken({ digest: 'others', issuer: 'runs' })],
     });
     const end = { executionId: 'execution', activationId: 'ends', end: returned('') };
@@ -221,29 +227,29 @@ describe('a throw beside the tokens of others', () => {
 });
 
 describe('the caller leaves, and there are several activations', () => {
-  const here = { tabId: 'tab' };
-  const elsewhere = { tabId: 'elsewhere', documentId: 'elsewhere' };
+  const here = { documentId: 'target' };
+  const elsewhere = { documentId: 'elsewhere' };
+  const met = new Map([...metIn('tab', 'target', 'next'), ...metIn('elsewhere', 'elsewhere')]);
   const leave = (type: 'document-left' | 'document-lost', known: Execution) => {
     const happening =
       type === 'document-left'
         ? { type, documentId: 'caller', lostCalls: [] }
         : { type, documentId: 'caller' };
-    return changedBy(aState([known]), at(happening)).execution.settled?.as ?? 'lives on';
+    return changedBy(aState([{ ...known, met }]), at(happening)).execution.settled?.as ?? 'lives on';
   };
-  const returnedThere = anActivation({ id: 'first', state: 'returned', granted: true, ...elsewhere });
-  const returnedHere = anActivation({ id: 'first', state: 'returned', granted: true, ...here });
+  const returnedThere = anActivation({ id: 'first', state: 'returned', ...elsewhere });
+  const returnedHere = anActivation({ id: 'first', state: 'returned', ...here });
   const outstanding = aToken({ issuer: 'first', deadline: START + 60_000 });
 
   test.each(['withdrawn', 'waiting'] as const)(
     'one that is %s has not run: it is not the latest',
     (state) => {
-      const issuer = anActivation({ id: 'issuer', granted: true, ...here });
+      const issuer = anActivation({ id: 'issuer', ...here });
       const notRun = (where: object) => anActivation({ id: 'second', state, resumes: 'redeemed', ...where });
       const redeemed = aToken({
         digest: 'redeemed',
         issuer: 'issuer',
         state: 'redeemed',
-        redeemedBy: 'second',
       });
       const tokens = [outstanding, redeemed];
       expect(leave('document-left', anExecution({ activations: [issuer, notRun(elsewhere)], tokens }))).toBe(
@@ -258,7 +264,7 @@ describe('the caller leaves, and there are several activations', () => {
 
   test('the last one that ran decides', () => {
     const second = (where: object) =>
-      anActivation({ id: 'second', resumes: 'redeemed', granted: true, state: 'returned', ...where });
+      anActivation({ id: 'second', resumes: 'redeemed', state: 'returned', ...where });
     const tokens = [outstanding];
     const toHere = anExecution({ activations: [returnedThere, second(here)], tokens });
     const toThere = anExecution({ activations: [returnedHere, second(elsewhere)], tokens });
@@ -281,7 +287,7 @@ describe('the caller leaves, and there are several activations', () => {
   ] as const)('%s, and what runs is %s and resumes %s: %s', (type, state, resumes, expected) => {
     const resumption = anActivation({ id: 'second', documentId: 'next', state, resumes, refuseAfter: START });
     const anchor = anActivation({ id: 'anchor', documentId: 'next' });
-    const tokens = [aToken({ issuer: 'first', state: 'redeemed', redeemedBy: 'second' })];
+    const tokens = [aToken({ issuer: 'first', state: 'redeemed' })];
     const known = anExecution({ activations: [returnedHere, anchor, resumption], tokens });
     expect(leave(type, known)).toBe(expected);
   });
@@ -311,7 +317,7 @@ describe('what a refusal is for', () => {
   test('the document of a cancelled resumption is told to drop it', () => {
     const waiting = anActivation({ state: 'waiting', resumes: 'digest' });
     const issuer = anActivation({ id: 'issuer', documentId: 'other' });
-    const tokens = [aToken({ issuer: 'issuer', state: 'redeemed', redeemedBy: 'activation' })];
+    const tokens = [aToken({ issuer: 'issuer', state: 'redeemed' })];
     const state = aState([anExecution({ activations: [issuer, waiting], tokens })], documents);
     const { effects } = step(state, at({ type: 'cancel-requested', executionId: 'execution' }));
     expect(effects).toContainEqual({ type: 'drop', documentId: 'target', activationId: 'activation' });

@@ -163,10 +163,9 @@ describe('getPendingExecutions()', () => {
     const second = world.opens({ tab: 'shop', top: false });
     expect(first.collects()).toEqual([id]);
     expect(second.collects()).toEqual([]);
-    expect(world.execution(id)).toMatchObject({
-      callerDocumentId: first.documentId,
-      callerClientId: `client of ${first.documentId}`,
-    });
+    const { callerDocumentId, met } = world.execution(id);
+    expect(callerDocumentId).toBe(first.documentId);
+    expect(met.get(first.documentId)?.clientId).toBe(`client of ${first.documentId}`);
   });
 
   test('free again when the collector leaves', () => {
@@ -188,7 +187,7 @@ describe('getPendingExecutions()', () => {
     const { world, page, id } = anEmbeddedAgent();
     page.leaves();
     const { documentId } = page;
-    const reply = world.happens({ type: 'outcomes-collected', documentId, tabId: 'shop' });
+    const reply = world.happens({ type: 'outcomes-collected', documentId });
     expect(answer(reply)).toBe('inactive-document');
     expect(world.execution(id).callerDocumentId).toBeNull();
   });
@@ -244,8 +243,8 @@ describe('getPendingExecutions()', () => {
       'executionId' in effect ? [effect.type, effect.executionId] : [],
     );
     expect(told).toEqual([
-      ['settle', 'gone'],
       ['settle', id],
+      ['settle', 'gone'],
     ]);
     expect(world.execution(id).callerDocumentId).toBe(first.documentId);
   });

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { isDue } from '../../sw/core/execution.ts';
 import type { Execution } from '../../sw/core/state.ts';
-import { concerned } from '../../sw/core/step.ts';
+import { concerned, step } from '../../sw/core/step.ts';
 import { createWorld } from './harness.ts';
 import { aDocument, anActivation, anExecution, aState, aToken, at, changedBy, START } from './records.ts';
 
@@ -81,9 +81,8 @@ describe('a clock that jumps', () => {
     const { documentId } = page;
     const presented = { type: 'token-presented', documentId, digest, activationId: 'late' } as const;
     const late = at({ ...presented, executionId: id }, world.now + 60_000);
-    const { execution, done } = changedBy(world.state, late);
-    expect(done.reply).toMatchObject({ ok: false, error: { reason: 'token-expired', started: false } });
-    expect(execution.tokens.map(({ state }) => state)).toEqual(['expired']);
+    const { reply } = step(world.state, late);
+    expect(reply).toMatchObject({ ok: false, error: { reason: 'token-expired', started: false } });
   });
 
   test('one millisecond earlier it is accepted', () => {
@@ -162,7 +161,6 @@ describe('what time alone has given something to do', () => {
   const settled = {
     ending: { type: 'result', value: {} },
     as: 'result',
-    at: START,
     keepUntil: START + 600_000,
   } as const;
 
@@ -174,6 +172,11 @@ describe('what time alone has given something to do', () => {
       const event = at({ type: 'time-passed' }, START + time);
       expect(concerned(aState([execution]), event)).toEqual(time >= delay ? [execution.id] : []);
     }
+  }
+
+  function cancelled(facts: Partial<Execution>): Execution {
+    const cancel = at({ type: 'cancel-requested', executionId: 'execution' });
+    return changedBy(aState([anExecution(facts)]), cancel).execution;
   }
 
   test('an outstanding token, from the first deadline on', () => {
@@ -232,20 +235,20 @@ describe('what time alone has given something to do', () => {
   test('what is left: a minute after the last deadline', () => {
     const tokens = [
       aToken({ state: 'redeemed', deadline: START + 5_000 }),
-      aToken({ state: 'void', deadline: null, lifetime: 90_000 }),
+      aToken({ state: 'outstanding', deadline: null, lifetime: 90_000 }),
     ];
-    const remains = { ...settled, ending: null };
-    expectDueFrom(anExecution({ settled: remains, tokens }), 150_000);
-    // Also where the outcome was given up, which was to be kept for longer.
-    expectDueFrom(
-      anExecution({ settled: { ...remains, keepUntil: START }, callerDocumentId: null, tokens }),
-      150_000,
-    );
+    expectDueFrom(cancelled({ tokens }), 150_000);
+  });
+
+  test('what is left where the outcome was given up: a minute', () => {
+    const tokens = [aToken({ state: 'redeemed', deadline: START + 5_000 })];
+    const abandoned = anExecution({ settled, callerDocumentId: null, tokens });
+    const givenUp = at({ type: 'time-passed' }, START + 600_000);
+    expectDueFrom(changedBy(aState([abandoned]), givenUp).execution, 660_000);
   });
 
   test('what was aborted: a minute after it settled', () => {
-    const activations = [anActivation({ state: 'lost' })];
-    expectDueFrom(anExecution({ settled: { ...settled, ending: null }, activations }), 60_000);
+    expectDueFrom(cancelled({ activations: [anActivation()] }), 60_000);
   });
 
   test('time that passes too early, or twice, changes nothing', () => {
@@ -261,7 +264,7 @@ describe('what time alone has given something to do', () => {
     const tokens = [aToken({ deadline: START + 1_000, lifetime: 1_000 })];
     const execution = anExecution({
       tokens,
-      activations: [anActivation({ state: 'returned', granted: true })],
+      activations: [anActivation({ state: 'returned' })],
     });
     const state = aState([execution], [aDocument('caller')]);
     const { execution: expired } = changedBy(state, at({ type: 'time-passed' }, START + 1_000));

@@ -23,6 +23,7 @@ import {
   boxOf,
   changedBy,
   deepFreeze,
+  metIn,
   returned,
   START,
   threw,
@@ -31,25 +32,30 @@ import {
 const STATES = Object.keys(ACTIVATION_TABLE) as ActivationState[];
 const DOCUMENTS = [aDocument('caller'), aDocument('target'), aDocument('anchor')];
 
+interface Facts extends Partial<Activation> {
+  /** Was it granted a token, which is outstanding? */
+  granted?: boolean;
+}
+
 /** The activation under test resumes a token whose issuer still runs: nothing else moves it. */
-function withActivation(state: ActivationState, facts: Partial<Activation> = {}): Execution {
+function withActivation(state: ActivationState, { granted, ...facts }: Facts = {}): Execution {
   const held =
     state === 'held'
       ? ({
-          type: 'failed',
+          type: 'threw',
           reason: 'tool-failed',
-          started: true,
-          detail: aValue('it broke'),
+          error: aValue('it broke'),
+          leaving: true,
         } as const)
       : null;
   return anExecution({
     activations: [
-      anActivation({ id: 'anchor', documentId: 'anchor', granted: true }),
+      anActivation({ id: 'anchor', documentId: 'anchor' }),
       anActivation({ state, resumes: 'digest', refuseAfter: START + 2_000, held, ...facts }),
     ],
     tokens: [
-      aToken({ issuer: 'anchor', state: 'redeemed', redeemedBy: 'activation' }),
-      aToken({ digest: 'own', issuer: 'activation' }),
+      aToken({ issuer: 'anchor', state: 'redeemed' }),
+      ...(granted ? [aToken({ digest: 'own', issuer: 'activation' })] : []),
     ],
   });
 }
@@ -62,7 +68,7 @@ function inWords(effect: Effect): string {
 }
 
 /** What one event makes of one activation: its next state, how the execution settles, what is done. */
-function outcomeOf(state: ActivationState, happening: Happening, facts: Partial<Activation> = {}) {
+function outcomeOf(state: ActivationState, happening: Happening, facts: Facts = {}) {
   const known = deepFreeze(aState([withActivation(state, facts)], DOCUMENTS));
   const done = step(known, at(happening));
   const change = done.changes.find((candidate) => candidate.type === 'put' || candidate.type === 'remove');
@@ -97,6 +103,7 @@ const EXPECTED: Record<
     happening: Happening;
     next: Partial<Record<ActivationState, ActivationState>>;
     settles?: ActivationState[];
+    granted?: true;
   }
 > = {
   'acknowledged: it begins': {
@@ -123,6 +130,7 @@ const EXPECTED: Record<
   'ended, threw, its document leaving and a token outstanding: held': {
     happening: { type: 'activation-ended', ...ids, end: threw('it broke', { leaving: true }) },
     next: { waiting: 'held', commanded: 'held', running: 'held' },
+    granted: true,
   },
   'its document left': {
     happening: { type: 'document-left', documentId: 'target', lostCalls: [] },
@@ -137,6 +145,7 @@ const EXPECTED: Record<
   'another document left': {
     happening: { type: 'document-left', documentId: 'caller', lostCalls: [] },
     next: {},
+    granted: true,
   },
   'a token of the other activation is asked for': {
     happening: {
@@ -157,10 +166,10 @@ const EXPECTED: Record<
   },
 };
 
-for (const [name, { happening, next, settles = [] }] of Object.entries(EXPECTED)) {
+for (const [name, { happening, next, settles = [], granted = false }] of Object.entries(EXPECTED)) {
   describe(name, () => {
     test.each(STATES)('%s', (state) => {
-      const outcome = outcomeOf(state, happening);
+      const outcome = outcomeOf(state, happening, { granted });
       expect(outcome.state).toBe(next[state] ?? state);
       expect(outcome.settled !== null).toBe(settles.includes(state));
       expect(outcome.reply).toBe('ok');
@@ -238,13 +247,9 @@ describe('what an end gives', () => {
   });
 
   test('a held throw is kept until it is known what it means', () => {
-    const outcome = outcomeOf('running', { ...end, end: threw('it broke', { leaving: true }) });
-    expect(outcome.activation?.held).toEqual({
-      type: 'failed',
-      reason: 'tool-failed',
-      started: true,
-      detail: aValue('it broke'),
-    });
+    const held = { ...end, end: threw('it broke', { leaving: true }) };
+    const outcome = outcomeOf('running', held, { granted: true });
+    expect(outcome.activation?.held).toEqual(held.end);
   });
 });
 
@@ -258,7 +263,11 @@ describe('a document stays', () => {
 
 describe('a cancel', () => {
   test.each(STATES)('%s', (state) => {
-    const outcome = outcomeOf(state, { type: 'cancel-requested', executionId: 'execution' });
+    const outcome = outcomeOf(
+      state,
+      { type: 'cancel-requested', executionId: 'execution' },
+      { granted: true },
+    );
     const runs = state === 'commanded' || state === 'running';
     expect(outcome.settled).toBe('aborted');
     expect(outcome.state).toBe(runs ? 'lost' : state === 'waiting' ? 'withdrawn' : state);
@@ -284,36 +293,31 @@ describe('a token is presented', () => {
       executionId: 'execution',
     }) as const;
 
-  function withToken(state: TokenState, redeemedBy: string | null = null) {
-    const tokens = [aToken({ state, redeemedBy, issuer: 'anchor' })];
-    const activations = [anActivation({ id: 'anchor', documentId: 'anchor', granted: true })];
+  function withToken(state: TokenState, redeemedBy = 'another') {
+    const tokens = [aToken({ state, issuer: 'anchor' })];
+    const activations = [anActivation({ id: 'anchor', documentId: 'anchor' })];
+    if (state === 'redeemed') activations.push(anActivation({ id: redeemedBy, resumes: 'digest' }));
     return aState([anExecution({ tokens, activations })], DOCUMENTS);
   }
 
   test.each(TOKENS)('%s', (state) => {
-    const { done, execution } = changedBy(deepFreeze(withToken(state)), at(presented('new')));
+    const done = step(deepFreeze(withToken(state)), at(presented('new')));
     const accepted = state === 'outstanding';
     expect(answer(done.reply)).toBe(accepted ? 'ok' : `token-${state}`);
-    expect(execution.tokens[0]).toMatchObject({
-      state: accepted ? 'redeemed' : state,
-      redeemedBy: accepted ? 'new' : null,
-    });
-    expect(execution.activations).toHaveLength(accepted ? 2 : 1);
-    if (accepted) {
-      const waiting = { id: 'new', documentId: 'target', state: 'waiting', resumes: 'digest', tabId: 'tab' };
-      expect(execution.activations[1]).toMatchObject({
-        ...waiting,
-        clientId: 'client of target',
-        heardAt: START,
-      });
-    }
+    expect(done.changes).toHaveLength(accepted ? 1 : 0);
     expect(done.effects).toEqual([]);
   });
 
+  test('outstanding: redeemed for an activation that waits for its turn', () => {
+    const { execution } = changedBy(deepFreeze(withToken('outstanding')), at(presented('new')));
+    expect(execution.tokens[0]?.state).toBe('redeemed');
+    const waiting = { id: 'new', documentId: 'target', state: 'waiting', resumes: 'digest', heardAt: START };
+    expect(execution.activations).toMatchObject([{ id: 'anchor' }, waiting]);
+    expect(execution.met.get('target')).toEqual({ clientId: 'client of target', tabId: 'tab' });
+  });
+
   test('its callback is told to run with the call, and with the token, which opens what is sealed', () => {
-    const activations = [
-      anActivation({ id: 'anchor', documentId: 'anchor', state: 'returned', granted: true }),
-    ];
+    const activations = [anActivation({ id: 'anchor', documentId: 'anchor', state: 'returned' })];
     const tokens = [aToken({ digest: 'another', issuer: 'anchor' }), aToken({ issuer: 'anchor' })];
     const known = anExecution({ tokens, activations });
     const { done } = changedBy(aState([known], DOCUMENTS), at(presented('new')));
@@ -324,7 +328,7 @@ describe('a token is presented', () => {
         executionId: 'execution',
         activationId: 'new',
         call: known.call,
-        token: aToken({ issuer: 'anchor', state: 'redeemed', redeemedBy: 'new' }),
+        token: aToken({ issuer: 'anchor', state: 'redeemed' }),
         refuseAfter: START + 2_000,
       },
     ]);
@@ -334,33 +338,32 @@ describe('a token is presented', () => {
     const known = withToken('redeemed', 'new');
     const { done, execution } = changedBy(known, at(presented('new')));
     expect(done.reply).toEqual({ ok: true, value: { executionId: 'execution' } });
-    expect(execution.activations).toHaveLength(1);
+    expect(execution.activations).toHaveLength(2);
   });
 
   test('the same redemption again, of what was withdrawn when its execution settled: void', () => {
     const settled: Settlement = {
       ending: null,
       as: 'aborted',
-      at: START,
-      keepUntil: START,
+      keepUntil: START + 60_000,
     };
     const activations = [anActivation({ id: 'new', state: 'withdrawn', resumes: 'digest' })];
-    const tokens = [aToken({ state: 'redeemed', redeemedBy: 'new' })];
+    const tokens = [aToken({ state: 'redeemed' })];
     const known = aState([anExecution({ settled, activations, tokens })], DOCUMENTS);
-    expect(answer(changedBy(known, at(presented('new'))).done.reply)).toBe('token-void');
+    expect(answer(step(known, at(presented('new'))).reply)).toBe('token-void');
   });
 
   test('nothing is refused as started: a retry is safe', () => {
     for (const state of ['redeemed', 'expired', 'void'] as const) {
-      const { reply } = changedBy(withToken(state), at(presented('new'))).done;
+      const { reply } = step(withToken(state), at(presented('new')));
       expect(reply.ok === false && reply.error.started).toBe(false);
     }
   });
 
   test('the same redemption again, of what was told to run and is over: its document is told to forget it', () => {
     const activations = [anActivation({ id: 'new', state: 'lost', resumes: 'digest' })];
-    const tokens = [aToken({ state: 'redeemed', redeemedBy: 'new' })];
-    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START, delivered: true } as const;
+    const tokens = [aToken({ state: 'redeemed' })];
+    const settled = { ending: null, as: 'aborted', keepUntil: START + 60_000 } as const;
     const { done } = changedBy(
       aState([anExecution({ settled, activations, tokens })], DOCUMENTS),
       at(presented('new')),
@@ -370,7 +373,7 @@ describe('a token is presented', () => {
   });
 
   test('another digest of the same execution', () => {
-    const { done } = changedBy(withToken('outstanding'), at({ ...presented('new'), digest: 'another' }));
+    const done = step(withToken('outstanding'), at({ ...presented('new'), digest: 'another' }));
     expect(answer(done.reply)).toBe('token-unknown');
   });
 
@@ -388,10 +391,10 @@ describe('a token is presented', () => {
     const tokens = [aToken({ issuer: 'holds' })];
     const holds = {
       held: {
-        type: 'failed',
+        type: 'threw',
         reason: 'tool-failed',
-        started: true,
-        detail: aValue('it broke'),
+        error: aValue('it broke'),
+        leaving: true,
       } as const,
       state: 'held' as const,
     };
@@ -416,13 +419,12 @@ describe('a token is asked for', () => {
     if (!runs) expect(done.changes).toEqual([]);
     else {
       const { execution } = changedBy(known, at(asked));
-      expect(execution.activations[1]).toMatchObject({ state: 'running', granted: true, heardAt: START });
-      expect(execution.tokens[2]).toEqual({
+      expect(execution.activations[1]).toMatchObject({ state: 'running', heardAt: START });
+      expect(execution.tokens[1]).toEqual({
         digest: 'new',
         state: 'outstanding',
         key: boxOf('key of the token'),
         issuer: 'activation',
-        redeemedBy: null,
         lifetime: 5_000,
         deadline: null,
       });
@@ -435,7 +437,7 @@ describe('a token is asked for', () => {
   });
 
   test('of a settled execution: not running', () => {
-    const settled = { ending: null, as: 'aborted', at: START, keepUntil: START } as const;
+    const settled = { ending: null, as: 'aborted', keepUntil: START } as const;
     const known = aState([anExecution({ settled, activations: [anActivation()] })], DOCUMENTS);
     expect(answer(step(known, at(asked)).reply)).toBe('not-running');
   });
@@ -468,18 +470,10 @@ describe('a token is asked for', () => {
       stored: true,
       call,
       callerDocumentId: 'caller',
-      callerClientId: 'client of caller',
+      met: metIn('tab', 'caller', 'target'),
     });
-    const activation = {
-      id: 'execution',
-      documentId: 'target',
-      tabId: 'tab',
-      state: 'running',
-      granted: true,
-    };
-    expect(execution.activations).toMatchObject([
-      { ...activation, clientId: 'client of target', heardAt: START },
-    ]);
+    const activation = { id: 'execution', documentId: 'target', state: 'running', heardAt: START };
+    expect(execution.activations).toMatchObject([activation]);
   });
 });
 
@@ -526,7 +520,6 @@ describe('limits', () => {
           settled: {
             ending: { type: 'result', value: aValue('done') },
             as: 'result',
-            at: START,
             keepUntil: START,
           },
         }),
@@ -567,7 +560,7 @@ describe('an execution is asked for', () => {
       stored: false,
       call: aCall(),
       callerDocumentId: 'caller',
-      callerClientId: 'client of caller',
+      met: metIn('tab', 'caller', 'target'),
       revision: 1,
     });
     expect(execution.activations).toEqual([
@@ -589,7 +582,8 @@ describe('an execution is asked for', () => {
   test('its target is not known to this worker: it is asked to say hello', () => {
     const { done, execution } = changedBy(aState([], DOCUMENTS), at(asked({ documentId: 'asleep' })));
     expect(done.effects).toEqual([{ type: 'summon', documentId: 'asleep' }]);
-    expect(execution.activations).toMatchObject([{ state: 'waiting', clientId: null, tabId: null }]);
+    expect(execution.activations).toMatchObject([{ state: 'waiting' }]);
+    expect([...execution.met.keys()]).toEqual(['caller']);
   });
 
   test('and told to run it when it does', () => {
@@ -619,7 +613,6 @@ describe('an outcome is delivered', () => {
   const settled: Settlement = {
     ending: { type: 'result', value: aValue('done') },
     as: 'result',
-    at: START,
     keepUntil: START + 600_000,
   };
   const delivered = (documentId: string) =>
@@ -630,15 +623,15 @@ describe('an outcome is delivered', () => {
       answer: aValue('done'),
       outputs: [{ activationId: 'activation', value: aValue('on our way') }],
       activations: [anActivation({ state: 'returned' })],
-      tokens: [aToken({ state: 'redeemed' })],
+      tokens: [aToken({ state: 'redeemed', deadline: START + 5_000 })],
     });
 
   test('to its caller: it shrinks, and its documents drop what they kept', () => {
     const { done, execution } = changedBy(aState([known()], DOCUMENTS), at(delivered('caller')));
-    expect(execution.settled).toEqual({ ...settled, ending: null });
+    expect(execution.settled).toEqual({ ...settled, ending: null, keepUntil: START + 65_000 });
     expect(execution).toMatchObject({ answer: null, outputs: [] });
     expect(execution.call).toEqual(aCall({ input: {}, tabKey: null }));
-    expect(execution.tokens).toEqual([aToken({ state: 'redeemed', key: null })]);
+    expect(execution.tokens).toMatchObject([{ state: 'redeemed', key: null }]);
     expect(done.effects.map(inWords)).toEqual(['drop target activation']);
   });
 
@@ -747,7 +740,8 @@ describe('which executions an event concerns: all that a transaction has to read
     call: { callerTabId: 'elsewhere' },
     tokens: [aToken({ deadline: START })],
   });
-  const known = aState([own, runs, other, overdue]);
+  const documents = [aDocument('x', { tabId: 'another tab' }), aDocument('target')];
+  const known = aState([own, runs, other, overdue], documents);
   const facts = { documentId: 'target', tabId: 'tab', groupId: 'group', top: true, url: '' };
 
   test.each<[Happening, string[]]>([
@@ -769,8 +763,8 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'activation-acknowledged', executionId: 'other', activationId: 'a', refused: null }, ['other']],
     [{ type: 'activation-ended', executionId: 'other', activationId: 'a', end: returned('') }, ['other']],
     [{ type: 'outcome-delivered', executionId: 'other', documentId: 'target' }, ['other']],
-    [{ type: 'outcomes-collected', documentId: 'x', tabId: 'another tab' }, ['other']],
-    [{ type: 'outcomes-collected', documentId: 'target', tabId: 'tab' }, ['as caller']],
+    [{ type: 'outcomes-collected', documentId: 'x' }, ['other']],
+    [{ type: 'outcomes-collected', documentId: 'target' }, ['as caller']],
     [{ type: 'outcomes-awaited', documentId: 'x', executionIds: ['other', 'gone'] }, ['other', 'gone']],
     [{ type: 'time-passed' }, ['overdue']],
     [

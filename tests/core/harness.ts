@@ -279,6 +279,11 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
     if (old && revision <= old.revision) expect.fail(`${id}: revision ${revision} after ${old.revision}`);
     if (old?.settled && old.settled.as !== settled?.as) expect.fail(`I6: ${id} settled twice`);
     if (settled === null) return;
+    if (settled.ending === null) {
+      for (const { digest, deadline } of execution.tokens)
+        if (settled.keepUntil < (deadline ?? now) + REMAINS_KEPT)
+          expect.fail(`${digest} is forgotten too soon`);
+    }
     const running = execution.activations.filter(({ state }) =>
       ['waiting', 'commanded', 'running'].includes(state),
     );
@@ -293,11 +298,8 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
 /** When time alone next changes an execution, by a clock that is not set: `semantics.md`, rules 5, 6, 12 and 13. */
 function dueAt({ settled, callerDocumentId, tokens, activations }: Execution): number {
   const never = Number.POSITIVE_INFINITY;
-  if (settled?.ending === null) {
-    const deadlines = tokens.map(({ deadline, lifetime }) => deadline ?? settled.at + lifetime);
-    return Math.max(settled.at, ...deadlines) + REMAINS_KEPT;
-  }
-  if (settled !== null) return callerDocumentId === null ? settled.keepUntil : never;
+  if (settled !== null)
+    return settled.ending === null || callerDocumentId === null ? settled.keepUntil : never;
   return Math.min(
     never,
     ...tokens.map(({ state, deadline }) => (state === 'outstanding' ? (deadline ?? never) : never)),
@@ -332,7 +334,7 @@ function withoutText(execution: Execution): Execution {
     call.input,
     answer,
     ...outputs.map(({ value }) => value),
-    ...activations.map(({ held }) => (held?.type === 'failed' ? held.detail : null)),
+    ...activations.map(({ held }) => held?.error),
     ending?.type === 'result' ? ending.value : ending?.detail,
   ];
   for (const value of values) if (value) delete value.text;

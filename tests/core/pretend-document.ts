@@ -10,6 +10,7 @@ import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { Effect, Happening } from '../../sw/core/event.ts';
+import type { Execution } from '../../sw/core/state.ts';
 import { aValue, boxOf, inWords, returned, textOf, threw } from './records.ts';
 
 /** What the pretend shell offers to its documents. */
@@ -167,9 +168,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     /** `getPendingExecutions()`. Answers with the ids, once the worker has. */
     collects(): string[] {
       const ids: string[] = [];
-      post({ type: 'outcomes-collected', documentId, tabId: facts.tabId }, (reply) => {
+      post({ type: 'outcomes-collected', documentId }, (reply) => {
         // Its own calls are no news to it.
-        const listed = reply.ok ? (reply.value as string[]) : [];
+        const listed = reply.ok ? (reply.value as Execution[]).map(({ id }) => id) : [];
         ids.push(...listed.filter((id) => !isAwaited(id) || awaited.get(id)?.known === 'stored'));
         for (const id of ids) if (!isAwaited(id)) awaits(callTo(facts, { executionId: id }), null, 'stored');
         post({ type: 'outcomes-awaited', documentId, executionIds: ids });

@@ -91,11 +91,8 @@ export function anActivation(facts: Partial<Activation> = {}): Activation {
   return {
     id: 'activation',
     documentId: 'target',
-    clientId: 'client of target',
-    tabId: 'tab',
     state: 'running',
     resumes: null,
-    granted: false,
     mayHaveBegun: false,
     heardAt: START,
     refuseAfter: 0,
@@ -110,7 +107,6 @@ export function aToken(facts: Partial<Token> = {}): Token {
     state: 'outstanding',
     key: boxOf('key'),
     issuer: 'activation',
-    redeemedBy: null,
     lifetime: 60_000,
     deadline: null,
     ...facts,
@@ -130,6 +126,11 @@ export function aGrant(facts: Partial<Grant> = {}): Grant {
   };
 }
 
+/** What an execution knows of documents that it met in one tab. */
+export function metIn(tabId: string, ...documentIds: string[]): Execution['met'] {
+  return new Map(documentIds.map((id) => [id, { clientId: `client of ${id}`, tabId }]));
+}
+
 /** The facts of an execution; of its call, only those that matter. */
 export type ExecutionFacts = Partial<Omit<Execution, 'call'>> & { call?: Partial<Call> };
 
@@ -141,7 +142,7 @@ export function anExecution({ call, ...facts }: ExecutionFacts = {}): Execution 
     stored: true,
     call: aCall({ executionId: id, tabKey: boxOf('key'), ...call }),
     callerDocumentId: 'caller',
-    callerClientId: 'client of caller',
+    met: metIn('tab', 'caller', ...(facts.activations ?? []).map(({ documentId }) => documentId)),
     activations: [],
     tokens: [],
     outputs: [],

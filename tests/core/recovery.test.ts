@@ -184,7 +184,7 @@ describe('what is stored', () => {
     caller.connects();
     expect(caller.outputsOf(id)).toEqual(['on our way']);
     expect(caller.outcomeOf(id)).toBe('result: paid');
-    expect(world.execution(id).callerClientId).toBe(`client of ${caller.documentId}`);
+    expect(world.execution(id).met.get(caller.documentId)?.clientId).toBe(`client of ${caller.documentId}`);
   });
 
   test('an activation that its document still announces goes on', () => {
@@ -410,7 +410,7 @@ describe('a document that says hello again to the same worker', () => {
     caller.thaws();
     expect(world.execution(id).settled?.ending).not.toBeNull();
     caller.leaves();
-    expect(world.execution(id)).toMatchObject({ callerDocumentId: null, callerClientId: null });
+    expect(world.execution(id)).toMatchObject({ callerDocumentId: null });
   });
 
   test('open and stored, and its caller does not name it yet: it stays the caller', () => {
@@ -435,9 +435,10 @@ describe('a document that says hello again to the same worker', () => {
     expect(done.changes).toEqual([{ type: 'connect', document: { ...facts, clientId, tools: [] } }]);
   });
 
-  test('an activation learns the tab and the browser’s id of its document', () => {
-    const activation = anActivation({ id: 'a', clientId: null, tabId: null });
-    const state = aState([anExecution({ activations: [activation], tokens: [aToken({ issuer: 'a' })] })]);
+  test('an execution learns the tab and the browser’s id of its document', () => {
+    const activation = anActivation({ id: 'a' });
+    const tokens = [aToken({ issuer: 'a' })];
+    const state = aState([anExecution({ activations: [activation], tokens, met: new Map() })]);
     const { documentId, tabId, groupId, top, url, clientId } = aDocument('target', { tabId: 'shop' });
     const running = {
       activationId: 'a',
@@ -451,8 +452,9 @@ describe('a document that says hello again to the same worker', () => {
     const facts = { documentId, tabId, groupId, top, url };
     const done = step(state, at({ type: 'document-connected', facts, clientId, announcement }, START + 7));
     const put = done.changes.find(({ type }) => type === 'put');
-    const [changed] = put?.type === 'put' ? put.execution.activations : [];
-    expect(changed).toMatchObject({ tabId: 'shop', clientId, state: 'running', heardAt: START + 7 });
+    const changed = put?.type === 'put' ? put.execution : undefined;
+    expect(changed?.activations[0]).toMatchObject({ state: 'running', heardAt: START + 7 });
+    expect(changed?.met.get('target')).toEqual({ tabId: 'shop', clientId });
   });
 });
 

@@ -70,7 +70,7 @@ describe('the documents in question: those that are connected, and those that so
   const awaited = (...args: Parameters<typeof aState>) =>
     documentsInQuestion(aState(...args)).map(({ documentId, clientId }) => ({ documentId, clientId }));
   const ending = { type: 'result', value: aValue('done') } as const;
-  const settled = { ending, as: 'result', at: START, keepUntil: START } as const;
+  const settled = { ending, as: 'result', keepUntil: START } as const;
 
   test.each([
     ['waiting', true],
@@ -116,10 +116,10 @@ describe('the documents in question: those that are connected, and those that so
   test('each once, by the newest id that the browser knows it by', () => {
     const execution = anExecution({
       callerDocumentId: 'target',
-      callerClientId: null,
-      activations: [anActivation(), anActivation({ id: 'another', clientId: null })],
+      activations: [anActivation(), anActivation({ id: 'another' })],
     });
-    expect(awaited([execution])).toEqual([{ documentId: 'target', clientId: 'client of target' }]);
+    const unmet = { ...execution, id: 'unmet', met: new Map() };
+    expect(awaited([execution, unmet])).toEqual([{ documentId: 'target', clientId: 'client of target' }]);
     expect(awaited([execution], [aDocument('target', { clientId: 'newer' })])).toEqual([
       { documentId: 'target', clientId: 'newer' },
     ]);
@@ -135,8 +135,8 @@ describe('the documents in question: those that are connected, and those that so
   });
 
   test('one that the browser never named', () => {
-    const activations = [anActivation({ clientId: null })];
-    expect(awaited([anExecution({ callerDocumentId: null, activations })])).toEqual([
+    const activations = [anActivation()];
+    expect(awaited([anExecution({ callerDocumentId: null, activations, met: new Map() })])).toEqual([
       { documentId: 'target', clientId: null },
     ]);
   });
@@ -149,12 +149,12 @@ describe('a snapshot', () => {
     outputs: [{ activationId: 'activation', value: aValue('address') }],
     activations: [
       anActivation({
-        held: { type: 'failed', reason: 'tool-failed', started: true, detail: aValue('secret') },
+        held: { type: 'threw', reason: 'tool-failed', error: aValue('secret'), leaving: true },
       }),
     ],
     tokens: [aToken({ deadline: START + 5 })],
   });
-  const settled = { ending: null, as: 'tool-failed', at: START, keepUntil: START } as const;
+  const settled = { ending: null, as: 'tool-failed', keepUntil: START } as const;
   const documents = [
     aDocument('shop', { tools: [tool('checkout')], top: false }),
     aDocument('other', { groupId: 'x' }),
