@@ -22,22 +22,14 @@ export type Generation = string;
 /** SHA-256 of a continuation token, base64url: what the worker knows a token by. */
 export type TokenDigest = string;
 
-/** A fresh id: 132 random bits, base64url. */
+/** A fresh id: 128 random bits, base64url. */
 export function freshId(): string {
-  return randomText(22);
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(16)));
 }
 
 /** A fresh secret (a continuation token, an execution's key, a tab's secret): 256 random bits, base64url. */
 export function freshSecret(): string {
-  return randomText(43);
-}
-
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-
-function randomText(length: number): string {
-  let text = '';
-  for (const byte of crypto.getRandomValues(new Uint8Array(length))) text += ALPHABET[byte % 64];
-  return text;
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
 /** Bytes → base64url without padding. Inverse of {@link fromBase64Url}. */

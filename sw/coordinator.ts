@@ -80,7 +80,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       await introduced();
       Object.assign(documents.get(documentId) ?? {}, { listens: true });
       await documents.round();
-      await sweep();
+      void sweep();
       const live = await documents.live();
       const facts = (of: DocumentId) => runtime.state.documents.get(of);
       const tools = toolsOfGroup(runtime.state, facts(documentId)?.groupId ?? '');

@@ -67,7 +67,7 @@ export function createDocuments(
   function liveClients(): Promise<readonly Client[]> {
     const asked = clients.matchAll({ type: 'window', includeUncontrolled: true });
     return within(clock, ROUND_BOUND, asked, () => {
-      throw new Error('The browser does not say which documents there are.');
+      throw new Error('clients.matchAll is silent');
     });
   }
 
@@ -133,13 +133,13 @@ export function createDocuments(
     },
     async tabIdFor(hello, state) {
       const rival = rivalOf(state, hello);
-      const peer = rival && connections.get(rival.documentId)?.peer;
+      const connection = rival && connections.get(rival.documentId);
       const isCopy =
-        peer &&
-        // The page before, which said goodbye a moment ago, is no rival.
-        !left.has(rival.documentId) &&
+        connection &&
+        // The page before, which said goodbye a moment ago, is none.
+        left.get(rival.documentId) !== connection.helloId &&
         (await missing([rival], 0)).length === 0 &&
-        (await within(clock, RIVAL_BOUND, peer.ping(), () => false));
+        (await within(clock, RIVAL_BOUND, connection.peer.ping(), () => false));
       return isCopy ? freshId() : hello.tabId;
     },
     live,

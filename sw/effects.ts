@@ -19,12 +19,12 @@ export function createPerformer(
   documents: Documents,
   keyring: Keyring,
   dispatch: Runtime['dispatch'],
-): (effect: Effect) => void | Promise<void> {
-  return (effect) => {
+): (effect: Effect) => Promise<void> {
+  return async (effect) => {
     if (effect.type === 'summon') return void summon(effect.documentId);
     if (effect.type === 'announce-tools') return void announceTools(effect.groupId);
     const peer = documents.get(effect.documentId)?.peer;
-    if (peer) return unseal(effect).then((readable) => send(peer, readable));
+    if (peer) send(peer, await unseal(effect));
   };
 
   /** A document that this generation has not met has one round to say hello. */

@@ -76,7 +76,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     changed,
   });
   const pulse = atMostEvery(PULSE, async () => {
-    await sweep().catch(() => {});
+    await sweep();
     await runtime.dispatch({ type: 'time-passed' });
   });
   const tellWatchers = atMostEvery(WATCH_INTERVAL, () => {
@@ -96,7 +96,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
   }
 
   async function sweep(grace = GOODBYE_GRACE): Promise<void> {
-    const missing = await documents.missing(documentsInQuestion(runtime.state), grace);
+    const missing = await documents.missing(documentsInQuestion(runtime.state), grace).catch(() => []);
     await Promise.all(missing.map((documentId) => runtime.dispatch({ type: 'document-lost', documentId })));
     if (documents.areInDoubt()) pulse();
   }
@@ -129,7 +129,10 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const tabId = await documents.tabIdFor(hello, runtime.state);
     const { documentId, groupId, top, url, helloId, listens } = hello;
     // It has left while it was looked at.
-    if (documents.leftAfter(documentId) === helloId) return;
+    if (documents.leftAfter(documentId) === helloId) {
+      await runtime.dispatch({ type: 'document-left', documentId, lostCalls: [] });
+      return;
+    }
     const coordinator = createCoordinator(documentId, setting);
     const answer = { type: 'welcome', version, generation, tabId } as const;
     documents.connect(
@@ -154,9 +157,9 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     if (!fits(goodbye, PATTERNS.goodbye)) return;
     const { documentId, helloId, lostCalls, commands } = goodbye;
     performLast(documentId, commands, setting);
+    documents.leave(documentId, helloId);
     // What a document said on its way into the back/forward cache may arrive when it is back.
     if ((documents.get(documentId)?.helloId ?? helloId) !== helloId) return;
-    documents.leave(documentId, helloId);
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
   }
 

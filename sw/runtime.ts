@@ -25,7 +25,7 @@ export interface Runtime {
 export interface Shell {
   /** Seals the values in an event that storage is about to keep. */
   seal(event: Event): Promise<void>;
-  perform(effect: Effect): void | Promise<void>;
+  perform(effect: Effect): Promise<void>;
   /** Called after each turn with the changes it made. */
   changed(changes: readonly Change[]): void;
 }
@@ -61,20 +61,12 @@ export function createRuntime(
     try {
       const { changes, effects, reply } = await turn(await happening);
       answer(reply);
-      for (const effect of effects) await performed(effect);
+      // One that fails takes no other along.
+      for (const effect of effects) await shell.perform(effect).catch(report);
       shell.changed(changes);
     } catch (error) {
-      console.error('webmcp-relay: an event was dropped', error);
+      report(error);
       answer({ ok: false, error: { ...storageFailure(error), started: true } });
-    }
-  }
-
-  /** One that fails takes no other along. */
-  async function performed(effect: Effect): Promise<void> {
-    try {
-      await shell.perform(effect);
-    } catch (error) {
-      console.error('webmcp-relay: an effect failed', error);
     }
   }
 
@@ -98,13 +90,11 @@ export function createRuntime(
     const ids = concerned(state, within(state.executions)).filter(
       (id) => state.executions.get(id)?.stored !== false,
     );
-    const digest = event.type === 'token-presented' && ids.length === 0 ? event.digest : null;
-    const isNews = ({ id, revision }: Execution) => revision > (state.executions.get(id)?.revision ?? -1);
     const query = {
       ids: [...new Set([...ids, ...unsaved])],
-      digest,
-      isNews: digest === null ? isNews : undefined,
-      strict: event.type.startsWith('token-'),
+      digest: event.type === 'token-presented' ? event.digest : null,
+      strict: isForToken(event),
+      isNews: ({ id, revision }: Execution) => revision > (state.executions.get(id)?.revision ?? -1),
     };
     const { done } = await store.transact(query, (records) => {
       const executions = withRecords(state.executions, records);
@@ -175,9 +165,13 @@ export function createRuntime(
   return { state, dispatch };
 }
 
+function report(error: unknown): void {
+  console.error('webmcp-relay: an event or its effect was dropped', error);
+}
+
 /** Grants and redemptions count only once they are stored. */
 function isForToken({ type }: Event): boolean {
-  return type === 'token-requested' || type === 'token-presented';
+  return type.startsWith('token-');
 }
 
 /** A token that is presented says by its digest whose it is. */

@@ -30,7 +30,7 @@ type Executions = IDBPObjectStore<Schema, ['executions'], 'executions', 'readwri
 export interface Query {
   ids: readonly ExecutionId[];
   digest: TokenDigest | null;
-  /** Given where all that the query names seems to be known already: does a record say more? */
+  /** Given where what the query names should be known already: does a record say more? */
   isNews?: ((record: Execution) => boolean) | undefined;
   /** Must it outlive a loss of power? Everything outlives the worker's death and the browser's. */
   strict?: boolean;
@@ -97,7 +97,7 @@ export function createStore(clock: Clock, bound: number, factory = openDatabase)
     return within(clock, bound, attempt().catch(again), () => {
       giveUp.abort();
       close();
-      throw new DOMException(`Storage did not answer within ${bound} ms.`, 'TimeoutError');
+      throw new Error(`Storage did not answer within ${bound} ms.`);
     });
   }
 
@@ -125,7 +125,7 @@ function openDatabase(onClosed: () => void): Promise<Database> {
 }
 
 /**
- * Where all that the query names seems to be known, `decide` is asked at once, with no records, and what it writes waits
+ * Where what the query names should be known, `decide` is asked at once, with no records, and what it writes waits
  * behind the reading: should that bring news (another worker's), the transaction is thrown away and begun again.
  */
 async function runTransaction<T extends Writes>(
@@ -147,17 +147,17 @@ async function runTransaction<T extends Writes>(
     const decision = decide(isNews ? [] : await reading);
     for (const execution of decision.put) transaction.store.put(recordOf(execution)).catch(() => {});
     for (const id of decision.remove) transaction.store.delete(id).catch(() => {});
-    if (!isNews || !(await reading).some(isNews)) {
-      await transaction.done;
-      return decision;
+    if (isNews && (await reading).some(isNews)) {
+      abort(transaction);
+      return runTransaction(database, { ...query, isNews: undefined }, decide, signal);
     }
+    await transaction.done;
+    return decision;
   } catch (error) {
     // A record that cannot be cloned throws at once: what was put beside it goes too.
     abort(transaction);
     throw error;
   }
-  abort(transaction);
-  return runTransaction(database, { ...query, isNews: undefined }, decide, signal);
 }
 
 function abort(transaction: { abort(): void }): void {

@@ -29,7 +29,7 @@ export function grantToken(turn: Turn, execution: Execution, grant: Grant): Erro
   if (issuer?.state !== 'running' || settled) return failure('not-running', true);
   const most = turn.sizes.tokens;
   if (tokens.length >= most) {
-    return failure('too-many', true, `An execution may have ${most} continuation tokens at most.`);
+    return failure('too-many', true, `At most ${most} continuation tokens an execution.`);
   }
   execution.stored = true;
   if (call) execution.call = call;

@@ -241,7 +241,7 @@ function request(turn: Turn, { documentId, call }: EventOf<'execution-requested'
   const most = turn.sizes.executions;
   const open = idsOf(turn, (known) => known.callerDocumentId === documentId && known.settled === null);
   if (open.length >= most) {
-    return refused('too-many', `A document may have ${most} open executions at most.`);
+    return refused('too-many', `At most ${most} open executions a document.`);
   }
   const execution = createExecution(turn, call);
   const target = turn.documents.get(call.documentId) ?? call;

@@ -139,7 +139,7 @@ function start(
     clock,
     {
       seal: async () => {},
-      perform(effect) {
+      async perform(effect) {
         effects.push(effect);
         return perform?.(effect);
       },
