@@ -223,7 +223,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     announced: () =>
       [...here.values()]
         .filter(({ heard }) => heard)
-        .map(({ call, key, stored, target }) => ({ call, key, stored: stored || target !== null })),
+        .map(({ call, key, stored = false }) => ({ call, key, stored })),
     leave() {
       const lost = [...here.values()].filter(({ heard }) => !heard);
       for (const { call, target } of lost) {

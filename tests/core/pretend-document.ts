@@ -151,7 +151,6 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         },
         lost() {
           if (waiting.known === 'no') waiting.outcome ??= NAVIGATED;
-          else if (waiting.known === 'maybe') waiting.known = 'stored';
           if (waiting.outcome === null && self.connected && !self.destroyed) self.connects();
         },
       });
@@ -503,7 +502,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       tools,
       calls: [...awaited.values()]
         .filter(isPending)
-        .map(({ call, known }) => ({ call, key: 'key', stored: known !== 'sent' })),
+        .map(({ call, known }) => ({ call, key: 'key', stored: known === 'stored' })),
       activations: [...runs.values()].filter(isHeld).map((run) => {
         const { activationId, executionId, stored, call, state } = run;
         const how = state === 'ended' ? run.end : null;
@@ -526,9 +525,9 @@ function isLast({ happening: { type } }: Message): boolean {
   return type === 'token-requested' || type === 'activation-ended' || type === 'cancel-requested';
 }
 
-/** A call that the worker knows of, and has not answered. */
+/** A call that the worker may know of, and has not answered. */
 function isPending({ known, outcome }: Awaited): boolean {
-  return (known === 'sent' || known === 'stored') && outcome === null;
+  return known !== 'no' && outcome === null;
 }
 
 /** A run that the worker may know of. */
