@@ -13,6 +13,9 @@ export interface RelayError extends DOMException {
   readonly cause?: CauseRecord;
 }
 
+/** Taken while the document lives: the window of a removed frame gives out none any more. */
+const { DOMException } = window;
+
 export function relayError(record: ErrorRecord): RelayError {
   const { reason, started, executionId, cause, message } = record;
   const error = new DOMException(

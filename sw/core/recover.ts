@@ -119,14 +119,14 @@ export function reclaim(turn: Turn, execution: Execution, documentId: DocumentId
 }
 
 /**
- * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so while a stored one is open (it may
- * not know yet that it has collected it), nor within a tab, where a caller knows nothing of the worker before there is a token.
+ * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so where it has collected it, and may not
+ * know so yet, nor within a tab, where a caller knows nothing of the worker before there is a token.
  */
 function disown(turn: Turn, execution: Execution): void {
-  const { settled, stored, activations, met, call } = execution;
+  const { settled, activations, met, call, callerDocumentId } = execution;
   const isWithinTab = activations.some(({ documentId }) => met.get(documentId)?.tabId === call.callerTabId);
   if (settled) deliverOutcome(turn, execution);
-  else if (!stored && !isWithinTab) {
+  else if (callerDocumentId === call.callerDocumentId && !isWithinTab) {
     execution.callerDocumentId = null;
     if (!call.keepalive) cancelExecution(turn, execution);
   }
