@@ -11,6 +11,8 @@ const RELAY = '<script src="/webmcp-relay.js" data-worker="/host-sw.js"></script
 
 /** What the rogue page offers to the tests. */
 interface Rogue {
+  /** Of its latest hello. */
+  helloId: string;
   /** Posts to the worker, with a port; what comes back by it first, or `null` if nothing does. */
   post(message: unknown): Promise<Answer | null>;
   /** Posts without a port. */
@@ -53,7 +55,7 @@ const ROGUE = `<title>rogue</title><script>
     hello: (changes = {}) => ({
       type: 'webmcp-relay:hello',
       versions: [1],
-      helloId: 'hello of the rogue',
+      helloId: (rogue.helloId = 'hello ' + Math.random()),
       documentId: 'rogue',
       tabId: 'tab of the rogue',
       groupId: group,
@@ -419,9 +421,11 @@ describe('a command', () => {
     try {
       expect(await names).toContain('echo');
     } finally {
-      const who = { documentId: 'rogue', helloId: 'hello of the rogue' };
-      const goodbye = { type: 'webmcp-relay:goodbye', ...who, lostCalls: [], commands: [] };
-      await page.evaluate((goodbye) => rogue.post(goodbye), goodbye);
+      await page.evaluate(() => {
+        const { helloId } = rogue;
+        const goodbye = { type: 'webmcp-relay:goodbye', documentId: 'rogue', helloId };
+        return rogue.post({ ...goodbye, lostCalls: [], commands: [] });
+      });
     }
   });
 });
