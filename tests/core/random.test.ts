@@ -239,7 +239,9 @@ function check({ world, redemptions, returned, uncertain }: Story): void {
     begunBy.set(digest, activationId);
   }
   for (const page of world.pages.values()) {
-    if (page.contradictions.length > 0) expect.fail(`${page.documentId} was told ${page.contradictions}`);
+    // One that is obeyed after all, and whose drop is lost with its worker, is answered twice.
+    const contradictions = page.contradictions.filter((told) => !uncertain.has(told.split(':', 1)[0] ?? ''));
+    if (contradictions.length > 0) expect.fail(`${page.documentId} was told ${contradictions}`);
     for (const { outcome, call } of page.awaited.values()) {
       const denied = outcome?.includes('not started') && !uncertain.has(call.executionId);
       if (denied && begun.has(call.executionId)) {
