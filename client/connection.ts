@@ -148,11 +148,11 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
 
   function whyUnanswered(): ErrorRecord {
     const { scriptURL } = worker() ?? {};
-    const { scope = location.href } = registration ?? {};
+    const scope = registration?.scope ?? location.href;
     registration = undefined;
     const { href } = addressOf(options);
     if (scriptURL === undefined || (options.register !== false && scriptURL === href)) {
-      return failure('worker-unavailable', false, `The worker of ${scope} does not answer.`);
+      return failure('worker-unavailable', false, `No worker with the relay in it answers for ${scope}.`);
     }
     const what = options.register === false ? 'include it there' : `${href} was not registered over it`;
     return failure('worker-conflict', false, `${scriptURL} serves ${scope} without the relay: ${what}.`);
