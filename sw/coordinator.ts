@@ -70,7 +70,6 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
           documentId,
           activationId,
           digest,
-          executionId: null,
         })),
       );
       if (!reply.ok) keyring.withdrawOffer(await offered);

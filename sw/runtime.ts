@@ -86,10 +86,7 @@ export function createRuntime(
 
   async function commit(event: Event): Promise<Step> {
     await shell.seal(event);
-    const within = (executions: State['executions']) => addressed(event, executions);
-    const ids = concerned(state, within(state.executions)).filter(
-      (id) => state.executions.get(id)?.stored !== false,
-    );
+    const ids = concerned(state, event).filter((id) => state.executions.get(id)?.stored !== false);
     const query = {
       ids: [...new Set([...ids, ...unsaved])],
       digest: event.type === 'token-presented' ? event.digest : null,
@@ -98,7 +95,7 @@ export function createRuntime(
     };
     const { done } = await store.transact(query, (records) => {
       const executions = withRecords(state.executions, records);
-      const done = step({ ...state, executions }, within(executions));
+      const done = step({ ...state, executions }, event);
       return { done, ...writesOf(withUnsaved(done.changes, executions)) };
     });
     unsaved.clear();
@@ -172,13 +169,6 @@ function report(error: unknown): void {
 /** Grants and redemptions count only once they are stored. */
 function isForToken({ type }: Event): boolean {
   return type.startsWith('token-');
-}
-
-/** A token that is presented says by its digest whose it is. */
-function addressed(event: Event, executions: State['executions']): Event {
-  if (event.type !== 'token-presented') return event;
-  const isHolder = ({ tokens }: Execution) => tokens.some(({ digest }) => digest === event.digest);
-  return { ...event, executionId: [...executions.values()].find(isHolder)?.id ?? null };
 }
 
 function announcesStored(event: Event): boolean {

@@ -27,8 +27,6 @@ export type Happening =
       documentId: DocumentId;
       activationId: ActivationId;
       digest: TokenDigest;
-      /** The execution that the digest was found in. */
-      executionId: ExecutionId | null;
     }
   | {
       type: 'activation-acknowledged';

@@ -48,7 +48,7 @@ const RULES: { [T in Event['type']]: Rule<EventOf<T>> } = {
     (turn, event) => each(turn, event, (execution) => cancelExecution(turn, execution)),
   ],
   'token-requested': [named, grant],
-  'token-presented': [named, asked(redeem)],
+  'token-presented': [holding, asked(redeem)],
   'activation-acknowledged': [named, acknowledge],
   'activation-ended': [named, end],
   'outcome-delivered': [named, deliver],
@@ -82,8 +82,13 @@ function none(): ExecutionId[] {
   return [];
 }
 
-function named(_: State, { executionId }: { executionId: ExecutionId | null }): ExecutionId[] {
-  return executionId === null ? [] : [executionId];
+function named(_: State, { executionId }: { executionId: ExecutionId }): ExecutionId[] {
+  return [executionId];
+}
+
+/** A token that is presented says by its digest whose it is. */
+function holding(state: State, { digest }: { digest: string }): ExecutionId[] {
+  return idsOf(state, ({ tokens }) => tokens.some((token) => token.digest === digest));
 }
 
 function idsOf({ executions }: State, holds: (execution: Execution) => boolean): ExecutionId[] {
@@ -272,7 +277,8 @@ function hearOf(turn: Turn, { call, documentId }: EventOf<'token-requested'>): E
 function redeem(turn: Turn, event: EventOf<'token-presented'>, document: ConnectedDocument): Answer {
   const redeemed = each(turn, event, (execution) => redeemToken(turn, execution, event, document));
   if (!redeemed?.ok) return redeemed ?? refused('token-unknown');
-  return { ok: true, value: { executionId: event.executionId } };
+  const [executionId] = holding(turn, event);
+  return { ok: true, value: { executionId } };
 }
 
 function acknowledge(turn: Turn, event: EventOf<'activation-acknowledged'>): Answer {

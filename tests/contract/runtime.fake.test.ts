@@ -173,7 +173,6 @@ const presented = (activationId: string, documentId = 'shipping'): Happening => 
   documentId,
   activationId,
   digest: 'digest',
-  executionId: null,
 });
 
 const ended: Happening = {

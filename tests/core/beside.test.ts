@@ -295,7 +295,7 @@ describe('the caller leaves, and there are several activations', () => {
 
 describe('what a refusal is for', () => {
   const error = (state: State, document: string, digest = 'digest') => {
-    const presented = { type: 'token-presented', activationId: 'new', executionId: 'execution' } as const;
+    const presented = { type: 'token-presented', activationId: 'new' } as const;
     const { reply } = step(state, at({ ...presented, documentId: document, digest }));
     return reply.ok ? null : reply.error;
   };

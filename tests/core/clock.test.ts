@@ -77,10 +77,10 @@ describe('a clock that jumps', () => {
   });
 
   test('a redemption judges by the clock of its own moment', () => {
-    const { world, page, id, digest } = aCountdown();
+    const { world, page, digest } = aCountdown();
     const { documentId } = page;
     const presented = { type: 'token-presented', documentId, digest, activationId: 'late' } as const;
-    const late = at({ ...presented, executionId: id }, world.now + 60_000);
+    const late = at(presented, world.now + 60_000);
     const { reply } = step(world.state, late);
     expect(reply).toMatchObject({ ok: false, error: { reason: 'token-expired', started: false } });
   });
@@ -89,7 +89,7 @@ describe('a clock that jumps', () => {
     const { world, page, id, digest } = aCountdown();
     const { documentId } = page;
     const presented = { type: 'token-presented', documentId, digest, activationId: 'in time' } as const;
-    const { done } = changedBy(world.state, at({ ...presented, executionId: id }, world.now + 59_999));
+    const { done } = changedBy(world.state, at(presented, world.now + 59_999));
     expect(done.reply).toEqual({ ok: true, value: { executionId: id } });
   });
 });

@@ -290,7 +290,6 @@ describe('a token is presented', () => {
       documentId: 'target',
       activationId,
       digest: 'digest',
-      executionId: 'execution',
     }) as const;
 
   function withToken(state: TokenState, redeemedBy = 'another') {
@@ -378,13 +377,13 @@ describe('a token is presented', () => {
   });
 
   test('a digest that is found nowhere changes nothing', () => {
-    const done = step(withToken('outstanding'), at({ ...presented('new'), executionId: null }));
+    const done = step(withToken('outstanding'), at({ ...presented('new'), digest: 'nowhere' }));
     expect([answer(done.reply), done.changes]).toEqual(['token-unknown', []]);
   });
 
-  test('an execution that has gone meanwhile', () => {
-    const done = step(withToken('outstanding'), at({ ...presented('new'), executionId: 'gone' }));
-    expect([answer(done.reply), done.changes]).toEqual(['token-unknown', []]);
+  test('it is answered with the execution that holds it', () => {
+    const done = step(withToken('outstanding'), at(presented('new')));
+    expect(done.reply).toEqual({ ok: true, value: { executionId: 'execution' } });
   });
 
   test('a held throw of its issuer is discarded, one of another is not', () => {
@@ -734,6 +733,7 @@ describe('which executions an event concerns: all that a transaction has to read
     callerDocumentId: null,
     call: { callerTabId: 'another tab' },
     activations: [anActivation({ documentId: 'x' })],
+    tokens: [aToken({ digest: 'of other' })],
   });
   const overdue = anExecution({
     id: 'overdue',
@@ -752,14 +752,8 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'execution-requested', documentId: 'caller', call: aCall() }, []],
     [{ type: 'cancel-requested', executionId: 'other' }, ['other']],
     [{ type: 'token-requested', documentId: 'target', ...aGrant({ executionId: 'other' }) }, ['other']],
-    [
-      { type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'd', executionId: 'other' },
-      ['other'],
-    ],
-    [
-      { type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'd', executionId: null },
-      [],
-    ],
+    [{ type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'of other' }, ['other']],
+    [{ type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'of nobody' }, []],
     [{ type: 'activation-acknowledged', executionId: 'other', activationId: 'a', refused: null }, ['other']],
     [{ type: 'activation-ended', executionId: 'other', activationId: 'a', end: returned('') }, ['other']],
     [{ type: 'outcome-delivered', executionId: 'other', documentId: 'target' }, ['other']],

@@ -220,7 +220,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         reply: undefined,
       };
       redemptions.add(activationId);
-      post({ type: 'token-presented', documentId, activationId, digest, executionId }, (reply) => {
+      post({ type: 'token-presented', documentId, activationId, digest }, (reply) => {
         result.reply = reply;
         const waits = redemptions.delete(activationId) && !runs.has(activationId);
         if (reply.ok && executionId !== null && waits)

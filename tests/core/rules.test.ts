@@ -109,11 +109,11 @@ describe('rule 3: what redemption needs', () => {
   });
 
   test('an active document', () => {
-    const { world, page, id, digest } = aGrantedCall();
+    const { world, page, digest } = aGrantedCall();
     page.leaves();
     const { documentId } = page;
     const presented = { type: 'token-presented', documentId, digest, activationId: 'late' } as const;
-    const reply = world.happens({ ...presented, executionId: id });
+    const reply = world.happens(presented);
     expect(answer(reply)).toBe('inactive-document');
     expect(world.token(digest).state).toBe('outstanding');
   });
