@@ -119,7 +119,7 @@ export function createRuntime(
   }
 
   function withoutCommit(event: Event, error: unknown): Step {
-    console.warn('webmcp-relay: nothing was stored', error);
+    report(error);
     if (isForToken(event)) {
       return { changes: [], effects: [], reply: { ok: false, error: storageFailure(error) } };
     }
@@ -152,7 +152,7 @@ export function createRuntime(
       state.executions = withRecords(state.executions, await store.load());
       loaded = true;
     } catch (error) {
-      console.warn('webmcp-relay: no records', error);
+      report(error);
     }
     return { type: 'time-passed' };
   }
@@ -162,8 +162,9 @@ export function createRuntime(
   return { state, dispatch };
 }
 
+/** Whoever asked has been told: this is for whoever looks for the cause. */
 function report(error: unknown): void {
-  console.error('webmcp-relay: an event or its effect was dropped', error);
+  console.error('webmcp-relay: the worker goes on after', error);
 }
 
 /** Grants and redemptions count only once they are stored. */
