@@ -296,11 +296,11 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   return {
     isActive: lifetime.isActive,
     registerTool(tool, signal) {
-      const id = tools.register(tool);
-      if (tools.find(id)?.inputSchema && options.validate !== false) validation.prepare();
+      const { registrationId, inputSchema } = tools.register(tool);
+      if (inputSchema && options.validate !== false) validation.prepare();
       return new Promise((resolve, reject) => {
         signal?.addEventListener('abort', () => {
-          tools.unregister(id);
+          tools.unregister(registrationId);
           void toolsChanged();
           reject(signal.reason);
         });

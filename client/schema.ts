@@ -7,47 +7,33 @@ import { check } from './check.ts';
 
 type Test = (value: unknown) => boolean;
 
-const ofType =
-  (type: string): Test =>
-  (value) =>
-    typeof value === type;
-const isCount = ofType('number');
-const text = ofType('string');
-const list =
-  (test: Test): Test =>
-  (value) =>
-    Array.isArray(value) && value.every(test);
-const schemas = list(isSchema);
+const isList = (value: unknown, test: Test): boolean => Array.isArray(value) && value.every(test);
 
+const isBoolean: Test = (value) => typeof value === 'boolean';
+const isNumber: Test = (value) => typeof value === 'number';
+const isText: Test = (value) => typeof value === 'string';
 const isType: Test = (value) =>
-  text(value) && /^(array|boolean|integer|null|number|object|string)$/.test(value as string);
-
-const named: Test = (value) => isRecord(value) && schemas(Object.values(value as object));
-
+  isText(value) && /^(array|boolean|integer|null|number|object|string)$/.test(value as string);
 const isRecord: Test = (value) => Object(value) === value && !Array.isArray(value);
+const isSchemas: Test = (value) => isList(value, isSchema);
+const isNamedSchemas: Test = (value) => isRecord(value) && Object.values(value as object).every(isSchema);
 
-/** What the values of keywords must be. The exclusive bounds are numbers now and were booleans once. */
+/** The exclusive bounds are not among them: they were booleans once. */
+const NUMBERS = /^(multipleOf|(min|max)(imum|Length|Items|Properties))$/;
+
+/** What the values of other keywords must be. */
 const TESTS: Partial<Record<string, Test>> = {
   __proto__: null as never,
-  type: (value) => list(isType)([value].flat()),
+  type: (value) => [value].flat().every(isType),
   enum: Array.isArray,
-  required: list(text),
+  required: (value) => isList(value, isText),
   pattern: isPattern,
-  uniqueItems: ofType('boolean'),
-  multipleOf: isCount,
-  minimum: isCount,
-  maximum: isCount,
-  minLength: isCount,
-  maxLength: isCount,
-  minItems: isCount,
-  maxItems: isCount,
-  minProperties: isCount,
-  maxProperties: isCount,
-  allOf: schemas,
-  anyOf: schemas,
-  oneOf: schemas,
-  prefixItems: schemas,
-  items: (value) => schemas(value) || isSchema(value),
+  uniqueItems: isBoolean,
+  allOf: isSchemas,
+  anyOf: isSchemas,
+  oneOf: isSchemas,
+  prefixItems: isSchemas,
+  items: (value) => isSchemas(value) || isSchema(value),
   additionalProperties: isSchema,
   propertyNames: isSchema,
   contains: isSchema,
@@ -56,27 +42,29 @@ const TESTS: Partial<Record<string, Test>> = {
   // biome-ignore lint/suspicious/noThenProperty: never awaited
   then: isSchema,
   else: isSchema,
-  properties: named,
-  patternProperties: named,
-  definitions: named,
-  $defs: named,
+  properties: isNamedSchemas,
+  patternProperties: isNamedSchemas,
+  definitions: isNamedSchemas,
+  $defs: isNamedSchemas,
 };
 
 function isPattern(value: unknown): boolean {
   try {
-    return text(value) && !!new RegExp(value as string);
+    new RegExp(value as string);
+    return isText(value);
   } catch {
     return false;
   }
 }
 
 function isSchema(value: unknown): boolean {
-  if (!isRecord(value)) return typeof value === 'boolean';
-  for (const [keyword, argument] of Object.entries(value as object))
+  if (!isRecord(value)) return isBoolean(value);
+  for (const [keyword, argument] of Object.entries(value as object)) {
     check(
-      TESTS[keyword]?.(argument) !== false,
+      (NUMBERS.test(keyword) ? isNumber : TESTS[keyword])?.(argument) !== false,
       `inputSchema: ${keyword} cannot be ${JSON.stringify(argument)}.`,
     );
+  }
   return true;
 }
 

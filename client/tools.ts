@@ -31,7 +31,7 @@ export interface ToolEntry extends ToolDefinition {
 
 export interface Tools {
   /** Throws a `TypeError`, a RelayError, or whatever reading the tool throws. */
-  register(tool: ModelContextTool): RegistrationId;
+  register(tool: ModelContextTool): ToolEntry;
   /** Says whether it was there. */
   unregister(id: RegistrationId): boolean;
   find(id: RegistrationId): ToolEntry | undefined;
@@ -45,7 +45,7 @@ export function createTools(sizes: Sizes): Tools {
   const list = (): ToolDefinition[] =>
     [...entries.values()].map(({ execute: _, ...definition }) => definition);
 
-  function register(tool: ModelContextTool): RegistrationId {
+  function register(tool: ModelContextTool): ToolEntry {
     const entry = convert(tool, sizes.schema);
     const { name, description, registrationId } = entry;
     const refuse = (reason: Reason, message: string): void => {
@@ -57,7 +57,7 @@ export function createTools(sizes: Sizes): Tools {
     if (description === '') refuse('invalid-tool', 'The description is empty.');
     if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
     entries.set(registrationId, entry);
-    return registrationId;
+    return entry;
   }
 
   return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id), list };
