@@ -337,6 +337,15 @@ describe('the validator', () => {
     expect(await logOf(page)).toEqual(['settled aborted', ...RAN]);
   });
 
+  test('loads while the page of the tool leaves: the call fails as navigated', async () => {
+    const { gate, page, agent } = await slow();
+    await call(agent, 'left', 'order', { amount: 1 });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await page.goto(`${bench.site.origin}/two`);
+    gate.open();
+    expect(await outcome(agent, 'left')).toMatchObject({ error: { reason: 'navigated' } });
+  });
+
   test('loads while the tool is unregistered: the call fails as unavailable, not started', async () => {
     const { gate, page, agent } = await slow();
     await page.evaluate(() => {
