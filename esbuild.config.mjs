@@ -1,6 +1,6 @@
-// Builds the four published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
+// Builds the five published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
 // elsewhere or with other definitions.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as esbuild from 'esbuild';
@@ -16,10 +16,24 @@ const outputs = [
   { name: 'webmcp-relay-sw', entry: 'sw/standalone.ts', format: 'iife' },
   { name: 'index', entry: 'client/index.ts', format: 'esm' },
   { name: 'sw', entry: 'sw/index.ts', format: 'esm' },
+  { name: 'webmcp-relay-validator', entry: 'client/validator.ts', format: 'esm' },
 ];
 
 /** workbox-window's modern build: its default one is for browsers that have no service workers to speak of. */
 const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
+
+/**
+ * The validator is a file beside the one that imports it, whatever kind of script that is: pages without schemas never load it.
+ * @type {esbuild.Plugin}
+ */
+const validatorBeside = {
+  name: 'validator-beside',
+  setup({ onResolve }) {
+    onResolve({ filter: /\/validator\.ts$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: './webmcp-relay-validator.js', external: true } : undefined,
+    );
+  },
+};
 
 /** Members that only the libraries know of: workbox-window's private ones, its events', Comlink's handlers'. */
 const LIBRARIES_OWN =
@@ -46,9 +60,16 @@ export async function build({ outdir = join(root, 'dist'), define = {} } = {}) {
 /** The licences of what is bundled, beside the files instead of in each. */
 function licenses() {
   const names = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies);
-  const text = (/** @type {string} */ name) =>
-    readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8');
-  return names.map((name) => `${name}\n\n${text(name)}`).join('\n\n');
+  return names.map((name) => `${name}\n\n${licenceOf(join(root, 'node_modules', name))}`).join('\n\n');
+}
+
+/** A package that brings no text of its licence says at least which one it is, and whose. @param {string} folder */
+function licenceOf(folder) {
+  const file = join(folder, 'LICENSE');
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  const { name, license, author } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  if (license !== 'MIT') throw new Error(`${name} is under ${license}, without its text`);
+  return readFileSync(join(root, 'LICENSE'), 'utf8').replace(/^Copyright.*$/m, `Copyright (c) ${author}`);
 }
 
 /**
@@ -67,6 +88,7 @@ async function buildOne({ name, entry, format }, outdir, define) {
     // The oldest of the engines that the tests run: Safari 17, Firefox ESR.
     target: 'es2022',
     alias,
+    plugins: [validatorBeside],
     define,
     logLevel: 'warning',
   });

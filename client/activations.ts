@@ -4,7 +4,7 @@
  * Kept: I3, an activation id begins at most once here, however often it is commanded; an activation whose document goes
  * away is over for good, even if the document returns; an end is kept until whoever must have it has it.
  */
-import { causeOf, failure } from '../shared/errors.ts';
+import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ActivationId } from '../shared/ids.ts';
 import type {
   Acknowledgement,
@@ -19,7 +19,7 @@ import type { Connection } from './connection.ts';
 import { ToolActivatedEvent, ToolCancelEvent } from './events.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
 import type { Lifetime } from './lifetime.ts';
-import { nextTask, remember } from './task.ts';
+import { remember } from './task.ts';
 import { resultText } from './values.ts';
 import type { LocalCaller } from './window-tree.ts';
 
@@ -53,14 +53,14 @@ export interface Activations {
   /** The answer to a command that is repeated; `undefined` if the activation never began here. */
   acknowledged(id: ActivationId): Acknowledgement | undefined;
   /**
-   * Begins it in a task of its own, once `after` has settled; a first one has the id of its execution. `find` gives the
-   * callback when the task has come, if it is still there.
+   * Begins it once it is ready, in a task of its own, unless its input is refused; a first one has the id of its execution.
+   * `find` gives the callback when the time has come, if it is still there.
    */
   begin(
     command: Omit<Activate, 'refuseAfter'>,
     caller: LocalCaller | null,
     find: () => ToolExecuteCallback | undefined,
-    after?: Promise<unknown>,
+    ready: Promise<ErrorRecord | undefined>,
   ): void;
   /** Nobody wants what it may still give: aborts it if it runs, forgets its end. */
   drop(id: ActivationId, reason: unknown): void;
@@ -79,7 +79,7 @@ export function createActivations({
   const here = new Map<ActivationId, ActivationHere>();
   const begun = new Set<ActivationId>();
 
-  const begin: Activations['begin'] = ({ activationId, call, key }, caller, find, after) => {
+  const begin: Activations['begin'] = ({ activationId, call, key }, caller, find, ready) => {
     const { executionId, toolName, input } = call;
     const stored = activationId !== executionId;
     const activation: ActivationHere = {
@@ -90,15 +90,12 @@ export function createActivations({
     };
     here.set(activationId, activation);
     remember(begun, activationId);
-    const start = (): void => {
+    void ready.then((refusal) => {
       if (!here.has(activationId)) return;
       const callback = find();
-      if (callback) return void run(activation, callback, input.text ?? '{}');
-      here.delete(activationId);
-      caller?.failed(failure('tool-unavailable', false));
-    };
-    if (after) void after.then(() => nextTask(start));
-    else nextTask(start);
+      if (callback && !refusal) return run(activation, callback, input.text ?? '{}');
+      finish(activation, endOf((callback && refusal) || failure('tool-unavailable', false)));
+    });
   };
 
   async function run(
@@ -106,7 +103,7 @@ export function createActivations({
     callback: ToolExecuteCallback,
     input: string,
   ): Promise<void> {
-    const { facts, caller, toolName, requests } = activation;
+    const { facts, toolName, requests } = activation;
     const controller = new AbortController();
     activation.controller = controller;
     fire(new ToolActivatedEvent('toolactivated', { toolName }));
@@ -124,12 +121,16 @@ export function createActivations({
       const cause = causeOf(thrown);
       result = { ...failure('tool-failed', true, `${what} ${cause.name}: ${cause.message}`), cause };
     }
-    const end = endOf(result, isLeaving);
+    const end = endOf(result, isLeaving());
     // Whether it gave an answer or an output is known once its requests are answered.
     while (requests.size > 0) await Promise.allSettled(requests);
-    if (!here.has(facts.activationId)) return;
+    if (here.has(facts.activationId)) finish(activation, end);
+  }
+
+  /** Its end goes to the worker, or straight to its caller. */
+  function finish({ facts, caller }: ActivationHere, end: End): void {
     facts.end = end;
-    if (facts.stored || !caller) return report(facts);
+    if (facts.stored || !caller) return void report(facts);
     here.delete(facts.activationId);
     caller.ended(end);
   }
@@ -190,8 +191,8 @@ export function createActivations({
   };
 }
 
-function endOf(result: ReturnType<typeof resultText>, isLeaving: () => boolean): End {
+function endOf(result: ReturnType<typeof resultText>, leaving = false): End {
   if ('text' in result) return { type: 'returned', value: result };
-  const { reason } = result;
-  return { type: 'threw', error: { text: JSON.stringify(result) }, reason, leaving: isLeaving() };
+  const { reason, started } = result;
+  return { type: 'threw', error: { text: JSON.stringify(result) }, reason, leaving, started };
 }

@@ -1,17 +1,19 @@
 /**
  * The script tag: `<script src="/webmcp-relay.js"></script>` installs `document.modelContext` at once and registers
- * `webmcp-relay-sw.js` beside it. `data-worker`, `data-scope` and `data-register="false"` are the options of the same names.
+ * `webmcp-relay-sw.js` beside it. `data-worker`, `data-scope`, `data-register="false"` and `data-validate="false"` are the options of
+ * the same names.
  * `withToken` and `takeToken` are at `webmcpRelay`.
  */
 import { installModelContext, takeToken, withToken } from './index.ts';
 
 const script = document.currentScript as HTMLScriptElement | null;
-const { worker, scope, register } = script?.dataset ?? {};
+const { worker, scope, register, validate } = script?.dataset ?? {};
 
 installModelContext({
   worker: worker ?? new URL('webmcp-relay-sw.js', script?.src || document.baseURI),
   scope,
   register: register !== 'false',
+  validate: validate !== 'false',
 });
 
 Object.assign(window, { webmcpRelay: { takeToken, withToken } });

@@ -6,7 +6,7 @@ import { ModelContext } from './model-context.ts';
 import type { RelayOptions } from './relay.ts';
 
 export type { Bounds, Sizes } from '../shared/bounds.ts';
-export type { CauseRecord, Reason } from '../shared/errors.ts';
+export type { CauseRecord, InputError, Reason } from '../shared/errors.ts';
 export type { Snapshot } from '../shared/protocol.ts';
 export type { ToolAnnotations } from '../shared/tool.ts';
 export type { PendingExecutionHandle } from './calls.ts';

@@ -6,7 +6,7 @@
  * task, and before a result that implies them.
  */
 import { BOUNDS, type Bounds, isLonger, SIZES, type Sizes } from '../shared/bounds.ts';
-import { type ErrorRecord, failure, type Reason } from '../shared/errors.ts';
+import { failure, type Reason } from '../shared/errors.ts';
 import { freshId, freshSecret } from '../shared/ids.ts';
 import {
   type Acknowledgement,
@@ -33,9 +33,10 @@ import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { watchLifetime, whenParsed } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
-import { guarded, nextTask } from './task.ts';
+import { guarded, inTask, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
 import { createTools, type ModelContextTool } from './tools.ts';
+import { createValidation } from './validation.ts';
 import { tooLarge } from './values.ts';
 import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
@@ -46,6 +47,8 @@ export interface RelayOptions {
   scope?: string | undefined;
   /** `false`: the site registers its own worker, which includes the relay. */
   register?: boolean;
+  /** `false`: inputs are not checked against the schemas of their tools. */
+  validate?: boolean;
   /** Milliseconds; defaults in the README. */
   bounds?: Partial<Bounds>;
   sizes?: Partial<Sizes>;
@@ -89,7 +92,9 @@ export interface RelayStatus {
 
 export function createRelay(options: RelayOptions, fire: (event: Event) => void): Relay {
   const sizes = { ...SIZES, ...options.sizes };
+  const bounds = { ...BOUNDS, ...options.bounds };
   const tools = createTools(sizes);
+  const validation = createValidation(bounds.connecting);
   const watchers = new Set<(snapshot: Snapshot) => void>();
   let announcedChange: Promise<void> | undefined;
   /** It has listed its group, and wants to know of changes. */
@@ -149,7 +154,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     {
       ...options,
       worker: options.worker ?? '/webmcp-relay-sw.js',
-      bounds: { ...BOUNDS, ...options.bounds },
+      bounds,
     },
     {
       hello,
@@ -169,7 +174,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     tools: tools.list,
     parsed: whenParsed,
     fireToolChange,
-    activate: activateForNeighbour,
+    activate: activateFirst,
     abort: activations.drop,
     adopt(tabId, tabSecret) {
       identity.adopt(tabId, tabSecret);
@@ -251,19 +256,21 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     if (acknowledged !== undefined) return acknowledged;
     if (!lifetime.isActive()) return failure('tool-unavailable', false);
     if (Date.now() > refuseAfter) return failure('document-unresponsive', false);
-    const { callback, answered } =
-      activationId === call.executionId
-        ? { callback: tools.find(call.registrationId) }
-        : resumptions.take(activationId);
-    if (!callback) return failure('tool-unavailable', false);
-    activations.begin(command, null, () => callback, answered);
+    if (activationId === call.executionId) return activateFirst(command, null);
+    const { callback, answered } = resumptions.take(activationId);
+    if (!callback || !answered) return failure('tool-unavailable', false);
+    activations.begin(command, null, () => callback, answered.then(inTask));
     return null;
   }
 
-  function activateForNeighbour({ call, key }: KeyedCall, caller: LocalCaller): ErrorRecord | null {
-    const find = (): ToolExecuteCallback | undefined => tools.find(call.registrationId);
-    if (!lifetime.isActive() || !find()) return failure('tool-unavailable', false);
-    activations.begin({ activationId: call.executionId, call, key }, caller, find);
+  /** For a caller of this tab, or of another one. */
+  function activateFirst({ call, key }: KeyedCall, caller: LocalCaller | null): Acknowledgement {
+    const { executionId, registrationId, input } = call;
+    const tool = tools.find(registrationId);
+    if (!lifetime.isActive() || !tool) return failure('tool-unavailable', false);
+    const ready = inTask().then(() => validation.refusalOf(tool.inputSchema, input.text ?? '{}'));
+    const find = (): ToolExecuteCallback | undefined => tools.find(registrationId)?.execute;
+    activations.begin({ activationId: executionId, call, key }, caller, find, ready);
     return null;
   }
 
@@ -289,10 +296,11 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   return {
     isActive: lifetime.isActive,
     registerTool(tool, signal) {
-      const id = tools.register(tool);
+      const { registrationId, inputSchema } = tools.register(tool);
+      if (inputSchema && options.validate !== false) validation.prepare();
       return new Promise((resolve, reject) => {
         signal?.addEventListener('abort', () => {
-          tools.unregister(id);
+          tools.unregister(registrationId);
           void toolsChanged();
           reject(signal.reason);
         });

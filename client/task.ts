@@ -8,6 +8,9 @@ const tasks: (() => void)[] = [];
 const channel = new MessageChannel();
 channel.port1.onmessage = () => tasks.shift()?.();
 
+/** Resolves in a task of its own. */
+export const inTask = (): Promise<undefined> => new Promise((resolve) => nextTask(() => resolve(undefined)));
+
 /** Settles as `promise` does, or resolves with `undefined` once `bound` milliseconds have passed. */
 export function within<T>(bound: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {

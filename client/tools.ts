@@ -10,6 +10,7 @@ import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
 import { check, checkObject, objectText } from './check.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
+import { checkSchema } from './schema.ts';
 import { tooLarge } from './values.ts';
 
 /** WebMCP, dictionary ModelContextTool. */
@@ -18,34 +19,33 @@ export interface ModelContextTool {
   name: string;
   title?: string;
   description: string;
-  /** A JSON Schema; anything that JSON can hold. */
+  /** A JSON Schema, as far as JSON can hold it. A call whose input does not fit it is refused. */
   inputSchema?: object;
   execute: ToolExecuteCallback;
   annotations?: Partial<ToolAnnotations>;
 }
 
-interface Entry extends ToolDefinition {
+export interface ToolEntry extends ToolDefinition {
   readonly execute: ToolExecuteCallback;
 }
 
 export interface Tools {
   /** Throws a `TypeError`, a RelayError, or whatever reading the tool throws. */
-  register(tool: ModelContextTool): RegistrationId;
+  register(tool: ModelContextTool): ToolEntry;
   /** Says whether it was there. */
   unregister(id: RegistrationId): boolean;
-  /** Its callback. */
-  find(id: RegistrationId): ToolExecuteCallback | undefined;
+  find(id: RegistrationId): ToolEntry | undefined;
   list(): ToolDefinition[];
 }
 
 const NAME_PATTERN = /^[\w.-]{1,128}$/;
 
 export function createTools(sizes: Sizes): Tools {
-  const entries = new Map<RegistrationId, Entry>();
+  const entries = new Map<RegistrationId, ToolEntry>();
   const list = (): ToolDefinition[] =>
     [...entries.values()].map(({ execute: _, ...definition }) => definition);
 
-  function register(tool: ModelContextTool): RegistrationId {
+  function register(tool: ModelContextTool): ToolEntry {
     const entry = convert(tool, sizes.schema);
     const { name, description, registrationId } = entry;
     const refuse = (reason: Reason, message: string): void => {
@@ -57,14 +57,14 @@ export function createTools(sizes: Sizes): Tools {
     if (description === '') refuse('invalid-tool', 'The description is empty.');
     if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
     entries.set(registrationId, entry);
-    return registrationId;
+    return entry;
   }
 
-  return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id)?.execute, list };
+  return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id), list };
 }
 
 /** Reads the members in the order of Web IDL, each once. */
-function convert(tool: ModelContextTool, limit: number): Entry {
+function convert(tool: ModelContextTool, limit: number): ToolEntry {
   checkObject(tool, 'A tool');
   const annotations = convertAnnotations(tool.annotations);
   const description = required('description', tool.description);
@@ -99,5 +99,6 @@ function convertAnnotations(annotations: Partial<ToolAnnotations> | undefined): 
 function schemaText(schema: object, limit: number): string {
   const text = objectText(schema, 'inputSchema');
   if (isLonger(text, limit)) throw relayError(tooLarge('input schema', limit));
+  checkSchema(JSON.parse(text));
   return text;
 }

@@ -5,7 +5,7 @@
 
 /** Milliseconds. */
 export interface Bounds {
-  /** Registering the worker, reaching it and being welcomed. */
+  /** Registering the worker, reaching it and being welcomed; loading the validator. */
   connecting: number;
   /** A document's acknowledgement of a command. */
   acknowledging: number;

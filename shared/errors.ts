@@ -47,6 +47,13 @@ export interface CauseRecord {
   cause?: CauseRecord;
 }
 
+/** What is wrong with one part of an input. */
+export interface InputError {
+  /** JSON Pointer into the input: `/items/0/amount`, `''` for the input itself; of a missing member, where it should be. */
+  path: string;
+  message: string;
+}
+
 /** One of our errors on its way to whoever awaits it. */
 export interface ErrorRecord {
   reason: Reason;
@@ -55,6 +62,8 @@ export interface ErrorRecord {
   started: boolean;
   executionId?: ExecutionId;
   cause?: CauseRecord;
+  /** Of an input: what in it does not fit the schema. */
+  errors?: InputError[];
 }
 
 /** The record of one of our own errors. Without a message it says what its reason says. */

@@ -169,9 +169,9 @@ export type End =
   | { type: 'returned'; value: Value }
   /**
    * `error` is an ErrorRecord as JSON; its reason stands beside it. `leaving`: the document is on its way out, so the throw
-   * may be no more than a fetch cut short.
+   * may be no more than a fetch cut short. `started: false`: the callback was not run after all.
    */
-  | { type: 'threw'; error: Value; reason: Reason; leaving: boolean };
+  | { type: 'threw'; error: Value; reason: Reason; leaving: boolean; started?: boolean };
 
 export interface EndReport {
   activationId: ActivationId;

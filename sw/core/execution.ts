@@ -7,14 +7,15 @@
  * execution settles by `settle` only. What changes, changes the draft that it is given and leaves its effects in the turn;
  * `advance` then draws the conclusions.
  *
- *            command    begin    return    throw   hold   stay   discard    lose       withdraw
- * waiting    commanded  running  returned  threw   held   .      .          .          withdrawn
- * commanded  commanded  running  returned  threw   held   .      .          lost       waiting
- * running    .          .        returned  threw   held   .      .          lost       .
- * held       .          .        .         .       .      threw  discarded  .          .
+ *            command    begin    return    throw   hold   refuse     stay   discard    lose       withdraw
+ * waiting    commanded  running  returned  threw   held   withdrawn  .      .          .          withdrawn
+ * commanded  commanded  running  returned  threw   held   withdrawn  .      .          lost       waiting
+ * running    .          .        returned  threw   held   withdrawn  .      .          lost       .
+ * held       .          .        .         .       .      .          threw  discarded  .          .
  * (returned, threw, discarded, lost, withdrawn: final)
  *
- * `withdraw` of a commanded activation is a refusal that came too late to begin: it may be commanded again.
+ * `withdraw` of a commanded activation is a refusal that came too late to begin: it may be commanded again. `refuse` is for good:
+ * a document that had acknowledged it did not run the callback after all.
  */
 import type { ErrorRecord, Reason } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, TokenDigest } from '../../shared/ids.ts';
@@ -29,12 +30,13 @@ export type ActivationEvent =
   | 'return'
   | 'throw'
   | 'hold'
+  | 'refuse'
   | 'stay'
   | 'discard'
   | 'lose'
   | 'withdraw';
 
-const ENDS = { return: 'returned', throw: 'threw', hold: 'held' } as const;
+const ENDS = { return: 'returned', throw: 'threw', hold: 'held', refuse: 'withdrawn' } as const;
 
 export const ACTIVATION_TABLE: Readonly<
   Record<ActivationState, Readonly<Partial<Record<ActivationEvent, ActivationState>>>>
@@ -171,12 +173,16 @@ function grantedTokens({ tokens }: Execution, { id }: Activation): Token[] {
   return tokens.filter(({ issuer }) => issuer === id);
 }
 
-/** Its callback ended (rules 9 and 10). */
+/** Its callback ended (rules 9 and 10), or was not run after all. */
 export function endActivation(turn: Turn, execution: Execution, activation: Activation, end: End): void {
   const tokens = grantedTokens(execution, activation);
   const isContinued = tokens.some(isOutstanding);
   const holds = end.type === 'threw' && end.leaving && isContinued;
-  if (!moveActivation(activation, end.type === 'returned' ? 'return' : holds ? 'hold' : 'throw')) return;
+  const refuses = end.type === 'threw' && end.started === false;
+  const event = refuses ? 'refuse' : end.type === 'returned' ? 'return' : holds ? 'hold' : 'throw';
+  if (!moveActivation(activation, event)) return;
+  // Whatever became of the command: its document knows.
+  activation.mayHaveBegun &&= !refuses;
   activation.heardAt = turn.now;
   startLifetimes(tokens, turn.now);
   if (end.type === 'threw') {

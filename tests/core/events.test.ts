@@ -22,6 +22,7 @@ import {
   aValue,
   boxOf,
   changedBy,
+  declined,
   deepFreeze,
   metIn,
   returned,
@@ -131,6 +132,11 @@ const EXPECTED: Record<
     happening: { type: 'activation-ended', ...ids, end: threw('it broke', { leaving: true }) },
     next: { waiting: 'held', commanded: 'held', running: 'held' },
     granted: true,
+  },
+  'ended, not run after all': {
+    happening: { type: 'activation-ended', ...ids, end: declined('it does not fit') },
+    next: { waiting: 'withdrawn', commanded: 'withdrawn', running: 'withdrawn' },
+    settles: ['waiting', 'commanded', 'running'],
   },
   'its document left': {
     happening: { type: 'document-left', documentId: 'target', lostCalls: [] },

@@ -11,7 +11,7 @@ import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../..
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { Effect, Happening } from '../../sw/core/event.ts';
 import type { Execution } from '../../sw/core/state.ts';
-import { aValue, boxOf, inWords, returned, textOf, threw } from './records.ts';
+import { aValue, boxOf, declined, inWords, returned, textOf, threw } from './records.ts';
 
 /** What the pretend shell offers to its documents. */
 export interface Surroundings {
@@ -190,6 +190,10 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     },
     throws(activationId: string, { leaving = false, message = 'it broke' } = {}): void {
       end(activationId, threw(message, { leaving }));
+    },
+    /** It acknowledged, and does not run the callback after all. */
+    declines(activationId: string): void {
+      end(activationId, declined('it does not fit'));
     },
     /** `requestToken()`. The reply comes with the worker's. */
     requestsToken(activationId: string, { digest = world.freshId('token'), lifetime = 60_000 } = {}) {

@@ -32,6 +32,7 @@ const WEIGHTS = {
   return: 4,
   throw: 1,
   'throw while leaving': 1,
+  decline: 2,
   read: 14,
   send: 14,
   'send, and the worker dies': 1,
@@ -76,6 +77,8 @@ interface Story {
   /** Which token an activation redeems. */
   redemptions: Map<string, string>;
   returned: Map<string, string[]>;
+  /** Their callbacks were not run after all. */
+  declined: Set<string>;
   /** A clock that jumps while a command is on its way leaves open whether it is obeyed. */
   uncertain: Set<string>;
 }
@@ -158,6 +161,15 @@ function act(story: Story, { kind, which, other }: Action): void {
     case 'throw while leaving':
       running?.page.throws(running.run.activationId, { leaving: kind !== 'throw' });
       return;
+    case 'decline': {
+      // It would do so instead of running the callback: one that asked for a token has been run.
+      if (running === undefined) return;
+      const { activationId, executionId, stored, requests } = running.run;
+      if (activationId !== executionId || stored || requests > 0) return;
+      story.declined.add(executionId);
+      running.page.declines(activationId);
+      return;
+    }
     case 'read':
       page?.reads();
       return;
@@ -229,9 +241,9 @@ function senders(world: World): PretendDocument[] {
 }
 
 /** What holds at every moment. */
-function check({ world, redemptions, returned, uncertain }: Story): void {
+function check({ world, redemptions, returned, declined, uncertain }: Story): void {
   const begunBy = new Map<string, string>();
-  const begun = new Set(world.begun.values());
+  const begun = new Set([...world.begun.values()].filter((id) => !declined.has(id)));
   for (const activationId of world.begun.keys()) {
     const digest = redemptions.get(activationId);
     if (digest === undefined) continue;
@@ -297,6 +309,7 @@ function play(actions: readonly Action[], finale: (story: Story) => void): void 
     tokens: [],
     redemptions: new Map(),
     returned: new Map(),
+    declined: new Set(),
     uncertain: new Set(),
   };
   world.opens({ tab: 'tab 0' });

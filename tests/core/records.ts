@@ -45,6 +45,12 @@ export function threw(message: string, { leaving = false } = {}): End {
   return { type: 'threw', error: aValue(message), reason: 'tool-failed', leaving };
 }
 
+/** The callback was not run after all. */
+export function declined(message: string): End {
+  const how = { reason: 'invalid-input', leaving: false, started: false } as const;
+  return { type: 'threw', error: aValue(message), ...how };
+}
+
 /** An ending in words: `result: text`, or `failed: reason, started, message`. */
 export function inWords(ending: Ending): string {
   if (ending.type === 'result') return `result: ${textOf(ending.value)}`;

@@ -50,6 +50,15 @@ describe('a call without a token', () => {
     expect(caller.outcomeOf(id)).toBe('result: done');
   });
 
+  test('was not run after all while there was no worker', () => {
+    const { world, caller, page, id } = aRunningCall();
+    world.dies();
+    page.declines(id);
+    caller.connects();
+    page.connects();
+    expect(caller.outcomeOf(id)).toBe('failed: invalid-input, not started, it does not fit');
+  });
+
   test('threw while there was no worker', () => {
     const { world, caller, page, id } = aRunningCall();
     world.dies();

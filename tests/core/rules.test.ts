@@ -297,6 +297,30 @@ describe('rule 5: accepted but not begun', () => {
   });
 });
 
+describe('acknowledged, and not run after all', () => {
+  test('the call fails with the document’s reason, not started', () => {
+    const world = createWorld();
+    const caller = world.opens({ tab: 'agent' });
+    const page = world.opens({ tab: 'shop' });
+    const id = caller.calls(page);
+    expect(world.activation(id).state).toBe('running');
+    page.declines(id);
+    expect(caller.outcomeOf(id)).toBe('failed: invalid-input, not started, it does not fit');
+  });
+
+  test('also where a later worker knows of it by announcements alone', () => {
+    const world = createWorld();
+    const caller = world.opens({ tab: 'agent' });
+    const page = world.opens({ tab: 'shop' });
+    const id = caller.calls(page);
+    world.dies();
+    page.connects();
+    page.declines(id);
+    caller.connects();
+    expect(caller.outcomeOf(id)).toBe('failed: invalid-input, not started, it does not fit');
+  });
+});
+
 describe('rule 6: lifetime', () => {
   test('counts from the end of the issuing activation', () => {
     const { world, page, id, digest } = aGrantedCall();

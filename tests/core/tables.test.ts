@@ -48,6 +48,7 @@ const ACTIVATION_EVENTS: ActivationEvent[] = [
   'return',
   'throw',
   'hold',
+  'refuse',
   'stay',
   'discard',
   'lose',
