@@ -17,6 +17,7 @@ import type {
 } from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
 import { ToolActivatedEvent, ToolCancelEvent } from './events.ts';
+import { OURS } from './interfaces.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
 import type { Lifetime } from './lifetime.ts';
 import { nextTask, remember } from './task.ts';
@@ -63,7 +64,7 @@ export interface Activations {
     after?: Promise<unknown>,
   ): void;
   /** Nobody wants what it may still give: aborts it if it runs, forgets its end. */
-  drop(id: ActivationId, reason: unknown): void;
+  drop(id: ActivationId): void;
   /** The document goes away. */
   leave(): void;
   announced(): AnnouncedActivation[];
@@ -95,7 +96,8 @@ export function createActivations({
       const callback = find();
       if (callback) return void run(activation, callback, input.text ?? '{}');
       here.delete(activationId);
-      caller?.failed(failure('tool-unavailable', false));
+      // After the `toolchange` that its unregistering brings.
+      nextTask(() => caller?.failed(failure('tool-unavailable', false)));
     };
     if (after) void after.then(() => nextTask(start));
     else nextTask(start);
@@ -107,11 +109,15 @@ export function createActivations({
     input: string,
   ): Promise<void> {
     const { facts, caller, toolName, requests } = activation;
+    fire(new ToolActivatedEvent('toolactivated', { toolName }));
+    // A listener may have removed the frame.
+    if (!here.has(facts.activationId)) return;
     const controller = new AbortController();
     activation.controller = controller;
-    fire(new ToolActivatedEvent('toolactivated', { toolName }));
     const isLeaving = lifetime.watchDeparture();
-    const invocation = new ModelContextToolInvocation((lifetime) => request(activation, lifetime));
+    const invocation = new ModelContextToolInvocation(OURS, (lifetime: number) =>
+      request(activation, lifetime),
+    );
     let result: ReturnType<typeof resultText>;
     try {
       result = resultText(
@@ -167,12 +173,12 @@ export function createActivations({
   return {
     acknowledged: (id) => (here.has(id) ? null : begun.has(id) ? failure('navigated', true) : undefined),
     begin,
-    drop(id, reason) {
+    drop(id) {
       const activation = here.get(id);
       here.delete(id);
       if (!activation?.controller || activation.facts.end) return;
       const { controller, toolName } = activation;
-      controller.abort(reason);
+      controller.abort();
       fire(new ToolCancelEvent('toolcancel', { toolName }));
     },
     leave() {

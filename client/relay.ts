@@ -35,7 +35,7 @@ import { watchLifetime, whenParsed } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
-import { createTools, type ModelContextTool } from './tools.ts';
+import { createTools, type ToolDraft } from './tools.ts';
 import { tooLarge } from './values.ts';
 import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
@@ -62,8 +62,8 @@ export interface Target {
 
 export interface Relay {
   isActive(): boolean;
-  /** Resolves once the tab has been told. `signal` undoes it, and nothing else. */
-  registerTool(tool: ModelContextTool, signal: AbortSignal | undefined): Promise<void>;
+  /** Resolves once the tab has been told. `signal` undoes it, and nothing else. `admit` may refuse it by throwing. */
+  registerTool(draft: ToolDraft, signal: AbortSignal | undefined, admit: () => void): Promise<void>;
   execute(
     target: Target,
     input: string,
@@ -134,7 +134,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     activate,
     drop({ activationId }) {
       resumptions.drop(activationId);
-      activations.drop(activationId, new DOMException('Cancelled.', 'AbortError'));
+      activations.drop(activationId);
     },
     settle: calls.settle,
     deliverOutput: calls.deliverOutput,
@@ -170,7 +170,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     parsed: whenParsed,
     fireToolChange,
     activate: activateForNeighbour,
-    abort: activations.drop,
+    abort: (activationId) => nextTask(() => activations.drop(activationId)),
     adopt(tabId, tabSecret) {
       identity.adopt(tabId, tabSecret);
       if (!isTop()) connection.renew();
@@ -261,9 +261,9 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   }
 
   function activateForNeighbour({ call, key }: KeyedCall, caller: LocalCaller): ErrorRecord | null {
-    const find = (): ToolExecuteCallback | undefined => tools.find(call.registrationId);
-    if (!lifetime.isActive() || !find()) return failure('tool-unavailable', false);
-    activations.begin({ activationId: call.executionId, call, key }, caller, find);
+    if (!lifetime.isActive()) return failure('tool-unavailable', false);
+    const { executionId: activationId, registrationId } = call;
+    activations.begin({ activationId, call, key }, caller, () => tools.find(registrationId));
     return null;
   }
 
@@ -288,8 +288,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   return {
     isActive: lifetime.isActive,
-    registerTool(tool, signal) {
-      const id = tools.register(tool);
+    registerTool(draft, signal, admit) {
+      const id = tools.register(draft, admit);
       return new Promise((resolve, reject) => {
         signal?.addEventListener('abort', () => {
           tools.unregister(id);
