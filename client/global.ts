@@ -15,10 +15,7 @@ import type { ModelContextToolInvocation as Invocation } from './invocation.ts';
 import type { ModelContext as Context } from './model-context.ts';
 
 /** An interface that pages cannot construct. */
-interface Unconstructible<T> {
-  readonly prototype: T;
-  [Symbol.hasInstance](value: unknown): boolean;
-}
+type Unconstructible<T> = (abstract new (...args: never) => T) & { readonly prototype: T };
 
 declare global {
   interface Document {
