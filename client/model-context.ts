@@ -11,7 +11,7 @@ import { relayFailure } from './errors.ts';
 import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import { checkOurs } from './interfaces.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { checkTrustworthy, OWN_ORIGIN, originOf } from './origins.ts';
+import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './origins.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
 import { within } from './task.ts';
 import { type ModelContextTool, toolOf } from './tools.ts';
@@ -81,7 +81,7 @@ const INACTIVE = {
 
 export class ModelContext extends EventTarget {
   readonly #relay: Relay;
-  readonly #handlers = new Map<string, object>();
+  readonly #handlers = new Map<string, object | null>();
   readonly #callHandler = (event: Event): void => {
     const handler = this.#handlers.get(event.type);
     if (typeof handler === 'function' && handler.call(this, event) === false) event.preventDefault();
@@ -116,8 +116,7 @@ export class ModelContext extends EventTarget {
     const members = dictionary(options);
     const exposedTo = texts(members.exposedTo);
     const signal = signalOf(members);
-    this.#requireActive();
-    return this.#relay.registerTool(draft, signal, () => {
+    return this.#active().registerTool(draft, signal, () => {
       signal?.throwIfAborted();
       checkTrustworthy(exposedTo);
     });
@@ -135,7 +134,7 @@ export class ModelContext extends EventTarget {
     const fromOrigins = texts(members.fromOrigins);
     const { readyTimeout = PARSING_BOUND, scope = 'traversable' } = members;
     check(SCOPES.includes(scope), `There is no scope ${scope}.`);
-    this.#requireActive();
+    const relay = this.#active();
     checkTrustworthy(fromOrigins);
     const here = scope === 'document' ? [neighbourOf(window) as Neighbour] : neighbours();
     const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
@@ -146,7 +145,7 @@ export class ModelContext extends EventTarget {
       window,
     }));
     const forGroup = scope === 'group';
-    for (const owner of forGroup ? await this.#relay.listGroup() : []) {
+    for (const owner of forGroup ? await relay.listGroup() : []) {
       if (owners.every(({ documentId }) => documentId !== owner.documentId))
         owners.push({ ...owner, window: null });
     }
@@ -173,13 +172,11 @@ export class ModelContext extends EventTarget {
     const members = dictionary(options);
     const { keepalive, onoutput } = members;
     const signal = signalOf(members);
-    this.#requireActive();
+    const relay = this.#active();
     if (originOf(origin) === 'null') throw relayFailure('opaque-origin');
     const text = inputText(input);
     signal?.throwIfAborted();
-    if (originOf(origin) !== OWN_ORIGIN) throw relayFailure('tool-unavailable');
-    const target = targetOf(tool);
-    return this.#relay.execute(target, text, { signal, keepalive: !!keepalive, onoutput });
+    return relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
   }
 
   /**
@@ -190,10 +187,9 @@ export class ModelContext extends EventTarget {
    * whatever keeps the worker from serving this document.
    */
   async resumeTool(token: string, callback: ToolExecuteCallback): Promise<void> {
-    const text = required('token', token);
+    const text = `${token}`;
     check(typeof callback === 'function', 'The callback must be a function.');
-    this.#requireActive();
-    return this.#relay.resumeTool(text, callback);
+    return this.#active().resumeTool(text, callback);
   }
 
   /**
@@ -201,8 +197,7 @@ export class ModelContext extends EventTarget {
    * Rejects with whatever keeps the worker from serving this document.
    */
   async getPendingExecutions(): Promise<PendingExecutionHandle[]> {
-    this.#requireActive();
-    return this.#relay.getPendingExecutions();
+    return this.#active().getPendingExecutions();
   }
 
   /** An event handler attribute keeps the place in the order that it got when it was first set. */
@@ -214,21 +209,19 @@ export class ModelContext extends EventTarget {
         },
         set [`on${type}`](handler: object | null) {
           const context = this as never as ModelContext;
-          if (Object(handler) === handler) {
-            context.#handlers.set(type, handler as object);
-            context.addEventListener(type, context.#callHandler);
-          } else {
-            context.#handlers.delete(type);
-            context.removeEventListener(type, context.#callHandler);
-          }
+          const isHandler = Object(handler) === handler;
+          context.#handlers.set(type, isHandler ? handler : null);
+          context[isHandler ? 'addEventListener' : 'removeEventListener'](type, context.#callHandler);
         },
       };
       Object.defineProperties(ModelContext.prototype, Object.getOwnPropertyDescriptors(attribute));
     }
   }
 
-  #requireActive(): void {
+  #active(): Relay {
     if (!this.#relay.isActive()) throw relayFailure('inactive-document');
+    if (MAY_CHANGE_ORIGIN) throw relayFailure('invalid-origin');
+    return this.#relay;
   }
 }
 
@@ -246,13 +239,14 @@ function entriesOf(owner: Owner, forGroup: boolean): RegisteredTool[] {
 }
 
 /** Where a call with this entry goes. */
-function targetOf({ documentId, registrationId, name: toolName, tabId, window }: RegisteredTool): Target {
+function targetOf(entry: RegisteredTool): Target {
+  const { documentId, registrationId, name: toolName, tabId, window, origin } = entry;
   const isMeant = (candidate: Neighbour): boolean =>
     documentId ? candidate.identity().documentId === documentId : candidate.window === window;
   const neighbour = neighbours().find(isMeant) ?? null;
   // An entry made by hand names its tool alone.
   const named = registrationId ?? neighbour?.tools().find(({ name }) => name === toolName)?.registrationId;
   const owner = neighbour?.identity().documentId ?? (tabId && documentId);
-  if (!named || !owner) throw relayFailure('tool-unavailable');
+  if (!named || !owner || originOf(origin) !== OWN_ORIGIN) throw relayFailure('tool-unavailable');
   return { documentId: owner, registrationId: named, toolName, neighbour };
 }

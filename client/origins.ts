@@ -4,6 +4,13 @@ import { relayFailure } from './errors.ts';
 /** Our own; `null` as text where it is opaque. */
 export const OWN_ORIGIN = globalThis.origin;
 
+/**
+ * Did the site ask for `document.domain`, by which a document takes another origin? Chromium then refuses WebMCP. Elsewhere
+ * every page may do so unless its site says otherwise, and nobody would be served.
+ */
+export const MAY_CHANGE_ORIGIN =
+  'userAgentData' in navigator && (window as { originAgentCluster?: boolean }).originAgentCluster === false;
+
 /** The origin of an address, `null` as text for an opaque one and for what is no address. */
 export function originOf(address: string): string {
   return URL.canParse(address) ? new URL(address).origin : 'null';

@@ -62,6 +62,8 @@ beforeAll(async () => {
   site = await startSite();
   site.route('/shape.js', `(${installShape})()`);
   site.page('/shape', `${RELAY}<script src="/shape.js"></script><title>shape</title><body></body>`);
+  const headers = { 'origin-agent-cluster': '?0' };
+  site.page('/site-keyed', { headers, body: `${RELAY}<script src="/shape.js"></script>` });
 });
 
 afterAll(() => site.close());
@@ -441,7 +443,7 @@ describe.each(engines)('%s', (engine) => {
         ]),
         // What Web IDL makes a TypeError comes first.
         mistyped: await shape.outcome(() => modelContext.registerTool({} as never)),
-        relay: [modelContext.relay.state, modelContext.relay.reason, await modelContext.relay.ready],
+        relay: [modelContext.relay.state, modelContext.relay.reason],
       };
     });
     expect(report).toEqual({
@@ -450,7 +452,7 @@ describe.each(engines)('%s', (engine) => {
       parsed: true,
       methods: Array.from({ length: 5 }, () => 'InvalidStateError inactive-document'),
       mistyped: 'TypeError',
-      relay: ['alone', 'inactive-document', report.relay[2]],
+      relay: ['alone', 'inactive-document'],
     });
   });
 
@@ -484,6 +486,23 @@ describe.each(engines)('%s', (engine) => {
       kept: true,
       errors: methods.map(() => 'InvalidStateError'),
     });
+  });
+
+  test('a page that may change its origin is refused as Chromium refuses it, and elsewhere served', async () => {
+    const keyed = await browser.newPage();
+    await keyed.goto(`${site.origin}/site-keyed`);
+    await keyed.waitFor(() => document.modelContext !== undefined);
+    const outcomes = await keyed.evaluate(async () => {
+      const { modelContext } = document;
+      const tool = { name: 'n', description: 'd', execute() {} };
+      return [
+        await shape.outcome(() => modelContext.registerTool(tool).then(() => 'served')),
+        await shape.outcome(() => modelContext.getTools().then(() => 'served')),
+      ];
+    });
+    const expected = engine === 'chromium' ? 'SecurityError invalid-origin' : 'served';
+    expect(outcomes).toEqual([expected, expected]);
+    await keyed.close();
   });
 
   test('a signal of another realm is one', async () => {
