@@ -17,9 +17,10 @@ import type {
 } from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
 import { ToolActivatedEvent, ToolCancelEvent } from './events.ts';
+import { OURS } from './interfaces.ts';
 import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocation.ts';
 import type { Lifetime } from './lifetime.ts';
-import { remember } from './task.ts';
+import { nextTask, remember } from './task.ts';
 import { resultText } from './values.ts';
 import type { LocalCaller } from './window-tree.ts';
 
@@ -63,7 +64,7 @@ export interface Activations {
     ready: Promise<ErrorRecord | undefined>,
   ): void;
   /** Nobody wants what it may still give: aborts it if it runs, forgets its end. */
-  drop(id: ActivationId, reason: unknown): void;
+  drop(id: ActivationId): void;
   /** The document goes away. */
   leave(): void;
   announced(): AnnouncedActivation[];
@@ -94,7 +95,10 @@ export function createActivations({
       if (!here.has(activationId)) return;
       const callback = find();
       if (callback && !refusal) return run(activation, callback, input.text ?? '{}');
-      finish(activation, endOf((callback && refusal) || failure('tool-unavailable', false)));
+      const end = endOf((callback && refusal) || failure('tool-unavailable', false));
+      // After the `toolchange` that its unregistering brings.
+      if (callback) finish(activation, end);
+      else nextTask(() => finish(activation, end));
     });
   };
 
@@ -104,11 +108,15 @@ export function createActivations({
     input: string,
   ): Promise<void> {
     const { facts, toolName, requests } = activation;
+    fire(new ToolActivatedEvent('toolactivated', { toolName }));
+    // A listener may have removed the frame.
+    if (!here.has(facts.activationId)) return;
     const controller = new AbortController();
     activation.controller = controller;
-    fire(new ToolActivatedEvent('toolactivated', { toolName }));
     const isLeaving = lifetime.watchDeparture();
-    const invocation = new ModelContextToolInvocation((lifetime) => request(activation, lifetime));
+    const invocation = new ModelContextToolInvocation(OURS, (lifetime: number) =>
+      request(activation, lifetime),
+    );
     let result: ReturnType<typeof resultText>;
     try {
       result = resultText(
@@ -168,12 +176,12 @@ export function createActivations({
   return {
     acknowledged: (id) => (here.has(id) ? null : begun.has(id) ? failure('navigated', true) : undefined),
     begin,
-    drop(id, reason) {
+    drop(id) {
       const activation = here.get(id);
       here.delete(id);
       if (!activation?.controller || activation.facts.end) return;
       const { controller, toolName } = activation;
-      controller.abort(reason);
+      controller.abort();
       fire(new ToolCancelEvent('toolcancel', { toolName }));
     },
     leave() {

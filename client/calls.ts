@@ -98,7 +98,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
       const abort = (): void => {
         close();
         reject(signal?.reason);
-        target?.abort(executionId, signal?.reason);
+        target?.abort(executionId);
         if (waiting.heard) void send('cancel', { executionId });
       };
       signal?.addEventListener('abort', abort);
@@ -227,7 +227,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     leave() {
       const lost = [...here.values()].filter(({ heard }) => !heard);
       for (const { call, target } of lost) {
-        if (target?.window !== window) target?.abort(call.executionId, undefined);
+        if (target?.window !== window) target?.abort(call.executionId);
       }
       return lost.map(({ call }) => call);
     },

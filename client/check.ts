@@ -1,4 +1,4 @@
-/** What a page gives us, checked as Web IDL would: what is wrong is a `TypeError`. */
+/** What a page gives us, checked and converted as Web IDL would: what is wrong is a `TypeError`. */
 
 export function check(holds: boolean, complaint: string): asserts holds {
   if (!holds) throw new TypeError(complaint);
@@ -13,4 +13,30 @@ export function objectText(value: unknown, what: string): string {
   const text = JSON.stringify(value);
   check(/^[[{]/.test(text), `${what} must be an object.`);
   return text;
+}
+
+/** A dictionary: `null` is an empty one. */
+export function dictionary<T extends object>(value: T | null | undefined): Partial<T> {
+  const members = value ?? {};
+  checkObject(members, 'A dictionary');
+  return members;
+}
+
+/** A member that must be there, as text. */
+export function required(member: string, value: unknown): string {
+  check(value !== undefined, `${member} is required.`);
+  return `${value}`;
+}
+
+/** The signal among the options, of whatever realm: anything else would leave a tool or a call behind. */
+export function signalOf({ signal }: { signal?: AbortSignal | undefined }): AbortSignal | undefined {
+  // The getter throws for what is none.
+  if (signal !== undefined) Reflect.get(AbortSignal.prototype, 'aborted', signal);
+  return signal;
+}
+
+/** A sequence of texts; an empty one if it is left out. */
+export function texts(values: Iterable<unknown> = []): string[] {
+  checkObject(values, 'A sequence');
+  return [...values].map((value) => `${value}`);
 }

@@ -1,28 +1,60 @@
-/** The events of `ModelContext` (WebMCP, Events). */
+/** The events of `ModelContext` (WebMCP, Events; the tool-stability proposal). */
 
-/** Fired when tools of this tab, or readiness, changed. */
-export class ToolChangeEvent extends Event {
-  readonly ready: boolean;
-  constructor(type: string, { ready = true, ...init }: EventInit & { ready?: boolean } = {}) {
-    super(type, init);
-    this.ready = ready;
-  }
+/** WebMCP, dictionaries ToolActivatedEventInit and ToolCancelEventInit. */
+export interface ToolActivatedEventInit extends EventInit {
+  toolName?: string;
+}
+export type ToolCancelEventInit = ToolActivatedEventInit;
+
+export interface ToolChangeEventInit extends EventInit {
+  ready?: boolean;
 }
 
 /** Fired at the target document before a callback runs. */
-export class ToolActivatedEvent extends Event {
+export interface ToolActivatedEvent extends Event {
   readonly toolName: string;
-  constructor(type: string, { toolName = '', ...init }: EventInit & { toolName?: string } = {}) {
-    super(type, init);
-    this.toolName = toolName;
-  }
 }
 
 /** Fired at the target document when a running callback is cancelled. */
-export class ToolCancelEvent extends Event {
+export interface ToolCancelEvent extends Event {
   readonly toolName: string;
-  constructor(type: string, { toolName = '', ...init }: EventInit & { toolName?: string } = {}) {
-    super(type, init);
-    this.toolName = toolName;
-  }
 }
+
+/** Fired when tools of this tab, or readiness, changed. */
+export interface ToolChangeEvent extends Event {
+  readonly ready: boolean;
+}
+
+export interface EventInterface<SomeEvent extends Event, Init extends EventInit> {
+  new (type: string, init?: Init): SomeEvent;
+  readonly prototype: SomeEvent;
+}
+
+/** An event with one attribute more, which its constructor converts from the member of that name. */
+function eventWith(attribute: string, convert: (member: unknown) => unknown): never {
+  return class extends Event {
+    readonly #value: unknown;
+    constructor(type: string, init: EventInit = {}) {
+      super(type, init);
+      this.#value = convert(Reflect.get(Object(init), attribute));
+    }
+    get [attribute](): unknown {
+      return this.#value;
+    }
+  } as never;
+}
+
+const text = (member: unknown = ''): string => `${member}`;
+
+export const ToolActivatedEvent: EventInterface<ToolActivatedEvent, ToolActivatedEventInit> = eventWith(
+  'toolName',
+  text,
+);
+export const ToolCancelEvent: EventInterface<ToolCancelEvent, ToolCancelEventInit> = eventWith(
+  'toolName',
+  text,
+);
+export const ToolChangeEvent: EventInterface<ToolChangeEvent, ToolChangeEventInit> = eventWith(
+  'ready',
+  (member = true) => !!member,
+);

@@ -2,6 +2,9 @@
  * The relay for pages: `installModelContext()` gives the document its `modelContext`, `withToken()` and `takeToken()` carry
  * a continuation token from one page to the next.
  */
+import { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
+import { expose, OURS } from './interfaces.ts';
+import { ModelContextToolInvocation } from './invocation.ts';
 import { ModelContext } from './model-context.ts';
 import type { RelayOptions } from './relay.ts';
 
@@ -11,7 +14,15 @@ export type { Snapshot } from '../shared/protocol.ts';
 export type { ToolAnnotations } from '../shared/tool.ts';
 export type { PendingExecutionHandle } from './calls.ts';
 export type { RelayError } from './errors.ts';
-export { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
+export {
+  type EventInterface,
+  ToolActivatedEvent,
+  type ToolActivatedEventInit,
+  ToolCancelEvent,
+  type ToolCancelEventInit,
+  ToolChangeEvent,
+  type ToolChangeEventInit,
+} from './events.ts';
 export {
   ModelContextToolInvocation,
   type TokenRequestOptions,
@@ -19,11 +30,11 @@ export {
   type ToolExecuteCallbackOptions,
 } from './invocation.ts';
 export type {
-  ExecuteToolOptions,
-  GetToolsOptions,
   ModelContext,
+  ModelContextExecuteToolOptions,
+  ModelContextGetToolOptions,
+  ModelContextRegisterToolOptions,
   RegisteredTool,
-  RegisterToolOptions,
   Scope,
 } from './model-context.ts';
 export type { RelayOptions, RelayStatus } from './relay.ts';
@@ -38,13 +49,24 @@ export type { ModelContextTool } from './tools.ts';
 export function installModelContext(options: RelayOptions = {}): ModelContext {
   const present = (document as { modelContext?: ModelContext }).modelContext;
   if (present !== undefined) return present;
-  const modelContext = new ModelContext(options);
-  Object.defineProperty(Document.prototype, 'modelContext', {
-    get(this: Document) {
-      return this === document ? modelContext : undefined;
+  const modelContext = new ModelContext(OURS, options);
+  expose({ ModelContext, ModelContextToolInvocation, ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent });
+  const viewOf = Object.getOwnPropertyDescriptor(Document.prototype, 'defaultView')
+    ?.get as () => Window | null;
+  const unseen = new WeakMap<object, ModelContext>();
+  const attribute = {
+    get modelContext(): ModelContext {
+      const self = this as object;
+      // Throws for what is no document.
+      const view = viewOf.call(self);
+      if (self === document) return modelContext;
+      // In another window its own script answers; in none, nobody can call it.
+      if (view) return (view.document as Document & { modelContext: ModelContext }).modelContext;
+      const inactive = unseen.get(self) ?? new ModelContext(OURS);
+      unseen.set(self, inactive);
+      return inactive;
     },
-    configurable: true,
-    enumerable: true,
-  });
+  };
+  Object.defineProperties(Document.prototype, Object.getOwnPropertyDescriptors(attribute));
   return modelContext;
 }

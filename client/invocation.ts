@@ -3,6 +3,7 @@ import { DEFAULT_LIFETIME, LONGEST_LIFETIME } from '../shared/bounds.ts';
 import type { Reply } from '../shared/protocol.ts';
 import { check } from './check.ts';
 import { relayError } from './errors.ts';
+import { checkOurs } from './interfaces.ts';
 
 export interface TokenRequestOptions {
   /** How long the token lives, in milliseconds: up to one hour, 60,000 if omitted. */
@@ -23,8 +24,9 @@ export class ModelContextToolInvocation {
   readonly #request: (lifetime: number) => Promise<Reply<string>>;
 
   /** @internal */
-  constructor(request: (lifetime: number) => Promise<Reply<string>>) {
-    this.#request = request;
+  constructor(...[key, request]: [key?: unknown, request?: (lifetime: number) => Promise<Reply<string>>]) {
+    checkOurs(key);
+    this.#request = request as never;
   }
 
   /**

@@ -6,33 +6,41 @@
  */
 import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
-import { check, checkObject } from './check.ts';
+import { check, dictionary, required, signalOf, texts } from './check.ts';
 import { relayFailure } from './errors.ts';
+import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
+import { checkOurs } from './interfaces.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
+import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './origins.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
 import { within } from './task.ts';
-import type { ModelContextTool } from './tools.ts';
+import { type ModelContextTool, toolOf } from './tools.ts';
 import { inputText } from './values.ts';
 import { type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
 
 const SCOPES = ['traversable', 'group', 'document'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export interface RegisterToolOptions {
+/** WebMCP, dictionary of that name. */
+export interface ModelContextRegisterToolOptions {
   /** Unregisters the tool when it aborts. */
   signal?: AbortSignal;
   /** Origins, beside this one, that may see and call the tool. */
   exposedTo?: string[];
 }
 
-export interface GetToolsOptions {
+/** WebMCP, dictionary of that name, with our members. */
+export interface ModelContextGetToolOptions {
+  /** Origins, beside this one, whose tools are wanted. */
+  fromOrigins?: string[];
   /** Default `'traversable'`: this tab and its frames. `'group'` needs the worker. */
   scope?: Scope;
   /** Milliseconds. */
   readyTimeout?: number;
 }
 
-export interface ExecuteToolOptions {
+/** WebMCP, dictionary of that name, with our members. */
+export interface ModelContextExecuteToolOptions {
   /** Cancels the execution when it aborts; the call rejects with its reason. */
   signal?: AbortSignal;
   /** Let the execution live on when this document goes away. */
@@ -60,26 +68,39 @@ export interface RegisteredTool {
 /** Whose tools a listing shows; `window` as in its entries. */
 type Owner = Omit<ToolOwner, 'url'> & Pick<RegisteredTool, 'window'>;
 
-type EventHandler = ((event: Event) => unknown) | null;
+type EventHandler<SomeEvent extends Event> = ((this: ModelContext, event: SomeEvent) => unknown) | null;
 
 /** A document is waited for until it is parsed, but no longer than this, in milliseconds. */
 const PARSING_BOUND = 1_000;
 
+/** What a document has that was never shown in a window. */
+const INACTIVE = {
+  isActive: () => false,
+  status: { state: 'alone', reason: 'inactive-document', ready: Promise.resolve(), watch() {} },
+} as Partial<Relay> as Relay;
+
 export class ModelContext extends EventTarget {
   readonly #relay: Relay;
-  readonly #handlers = new Map<string, (event: Event) => unknown>();
-  readonly #callHandler = (event: Event): unknown => this.#handlers.get(event.type)?.call(this, event);
-  declare ontoolchange: EventHandler;
-  declare ontoolactivated: EventHandler;
-  declare ontoolcancel: EventHandler;
-  /** Does the worker serve this document? */
-  readonly relay: RelayStatus;
+  readonly #handlers = new Map<string, object | null>();
+  readonly #callHandler = (event: Event): void => {
+    const handler = this.#handlers.get(event.type);
+    if (typeof handler === 'function' && handler.call(this, event) === false) event.preventDefault();
+  };
+  declare ontoolchange: EventHandler<ToolChangeEvent>;
+  declare ontoolactivated: EventHandler<ToolActivatedEvent>;
+  declare ontoolcancel: EventHandler<ToolCancelEvent>;
 
   /** @internal */
-  constructor(options: RelayOptions) {
+  constructor(...[key, options]: [key?: unknown, options?: RelayOptions]) {
+    checkOurs(key);
     super();
-    this.#relay = createRelay(options, (event) => this.dispatchEvent(event));
-    this.relay = this.#relay.status;
+    const fire = (event: Event): unknown => this.#relay.isActive() && this.dispatchEvent(event);
+    this.#relay = options ? createRelay(options, fire) : INACTIVE;
+  }
+
+  /** Does the worker serve this document? */
+  get relay(): RelayStatus {
+    return this.#relay.status;
   }
 
   /**
@@ -87,26 +108,34 @@ export class ModelContext extends EventTarget {
    * for the worker.
    *
    * Rejects with `InvalidStateError` (`duplicate-name`, `invalid-tool`, `inactive-document`), `QuotaExceededError`
-   * (`too-large`, `too-many`), a `TypeError` for a missing or mistyped member, or the reason of an aborted signal.
+   * (`too-large`, `too-many`), `SecurityError` (`invalid-origin`), a `TypeError` for a missing or mistyped member, or the
+   * reason of an aborted signal.
    */
-  async registerTool(tool: ModelContextTool, options: RegisterToolOptions = {}): Promise<void> {
-    this.#requireActive();
-    const signal = signalOf(options);
-    return this.#relay.registerTool(tool, signal);
+  async registerTool(tool: ModelContextTool, options: ModelContextRegisterToolOptions = {}): Promise<void> {
+    const draft = toolOf(tool);
+    const members = dictionary(options);
+    const exposedTo = texts(members.exposedTo);
+    const signal = signalOf(members);
+    return this.#active().registerTool(draft, signal, () => {
+      signal?.throwIfAborted();
+      checkTrustworthy(exposedTo);
+    });
   }
 
   /**
    * Lists tools, sorted by name (WebMCP, getTools). Every entry names its registration: a call that is made with it runs
    * that registration or none.
    *
-   * Rejects with `inactive-document`; for `scope: 'group'` with whatever keeps the worker from serving this document.
+   * Rejects with `inactive-document`, `invalid-origin`; for `scope: 'group'` with whatever keeps the worker from serving this
+   * document.
    */
-  async getTools({
-    scope = 'traversable',
-    readyTimeout = PARSING_BOUND,
-  }: GetToolsOptions = {}): Promise<RegisteredTool[]> {
-    this.#requireActive();
+  async getTools(options: ModelContextGetToolOptions = {}): Promise<RegisteredTool[]> {
+    const members = dictionary(options);
+    const fromOrigins = texts(members.fromOrigins);
+    const { readyTimeout = PARSING_BOUND, scope = 'traversable' } = members;
     check(SCOPES.includes(scope), `There is no scope ${scope}.`);
+    const relay = this.#active();
+    checkTrustworthy(fromOrigins);
     const here = scope === 'document' ? [neighbourOf(window) as Neighbour] : neighbours();
     const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
     await within(Math.min(readyTimeout, PARSING_BOUND), parsed);
@@ -116,7 +145,7 @@ export class ModelContext extends EventTarget {
       window,
     }));
     const forGroup = scope === 'group';
-    for (const owner of forGroup ? await this.#relay.listGroup() : []) {
+    for (const owner of forGroup ? await relay.listGroup() : []) {
       if (owners.every(({ documentId }) => documentId !== owner.documentId))
         owners.push({ ...owner, window: null });
     }
@@ -134,19 +163,20 @@ export class ModelContext extends EventTarget {
    */
   async executeTool(
     tool: RegisteredTool,
-    input?: object | string,
-    options: ExecuteToolOptions = {},
+    input: object | string = {},
+    options: ModelContextExecuteToolOptions = {},
   ): Promise<string | null> {
-    this.#requireActive();
-    check(
-      typeof tool?.name === 'string' && typeof tool.origin === 'string',
-      'The tool must be a listed one.',
-    );
-    requireOrigin(tool);
+    const entry = dictionary(tool);
+    required('name', entry.name);
+    const origin = required('origin', entry.origin);
+    const members = dictionary(options);
+    const { keepalive, onoutput } = members;
+    const signal = signalOf(members);
+    const relay = this.#active();
+    if (originOf(origin) === 'null') throw relayFailure('opaque-origin');
     const text = inputText(input);
-    const { keepalive, onoutput } = options;
-    const signal = signalOf(options);
-    return this.#relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
+    signal?.throwIfAborted();
+    return relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
   }
 
   /**
@@ -159,8 +189,7 @@ export class ModelContext extends EventTarget {
   async resumeTool(token: string, callback: ToolExecuteCallback): Promise<void> {
     const text = `${token}`;
     check(typeof callback === 'function', 'The callback must be a function.');
-    this.#requireActive();
-    return this.#relay.resumeTool(text, callback);
+    return this.#active().resumeTool(text, callback);
   }
 
   /**
@@ -168,44 +197,32 @@ export class ModelContext extends EventTarget {
    * Rejects with whatever keeps the worker from serving this document.
    */
   async getPendingExecutions(): Promise<PendingExecutionHandle[]> {
-    this.#requireActive();
-    return this.#relay.getPendingExecutions();
+    return this.#active().getPendingExecutions();
   }
 
   /** An event handler attribute keeps the place in the order that it got when it was first set. */
   static {
     for (const type of ['toolchange', 'toolactivated', 'toolcancel']) {
-      Object.defineProperty(ModelContext.prototype, `on${type}`, {
-        get(this: ModelContext) {
-          return this.#handlers.get(type) ?? null;
+      const attribute = {
+        get [`on${type}`](): object | null {
+          return (this as never as ModelContext).#handlers.get(type) ?? null;
         },
-        set(this: ModelContext, value: unknown) {
-          if (typeof value === 'function') {
-            this.#handlers.set(type, value as () => unknown);
-            this.addEventListener(type, this.#callHandler);
-          } else {
-            this.#handlers.delete(type);
-            this.removeEventListener(type, this.#callHandler);
-          }
+        set [`on${type}`](handler: object | null) {
+          const context = this as never as ModelContext;
+          const isHandler = Object(handler) === handler;
+          context.#handlers.set(type, isHandler ? handler : null);
+          context[isHandler ? 'addEventListener' : 'removeEventListener'](type, context.#callHandler);
         },
-        configurable: true,
-        enumerable: true,
-      });
+      };
+      Object.defineProperties(ModelContext.prototype, Object.getOwnPropertyDescriptors(attribute));
     }
   }
 
-  #requireActive(): void {
+  #active(): Relay {
     if (!this.#relay.isActive()) throw relayFailure('inactive-document');
+    if (MAY_CHANGE_ORIGIN) throw relayFailure('invalid-origin');
+    return this.#relay;
   }
-}
-
-/** The signal among the options, which must be one: a wrong one would leave a tool or a call behind. */
-function signalOf(options: { signal?: AbortSignal }): AbortSignal | undefined {
-  checkObject(options, 'The options');
-  const { signal } = options;
-  // Of anything else this is a TypeError too.
-  if (signal !== undefined) signal.throwIfAborted();
-  return signal;
 }
 
 function entriesOf(owner: Owner, forGroup: boolean): RegisteredTool[] {
@@ -222,22 +239,14 @@ function entriesOf(owner: Owner, forGroup: boolean): RegisteredTool[] {
 }
 
 /** Where a call with this entry goes. */
-function targetOf({ documentId, registrationId, name: toolName, tabId, window }: RegisteredTool): Target {
+function targetOf(entry: RegisteredTool): Target {
+  const { documentId, registrationId, name: toolName, tabId, window, origin } = entry;
   const isMeant = (candidate: Neighbour): boolean =>
     documentId ? candidate.identity().documentId === documentId : candidate.window === window;
   const neighbour = neighbours().find(isMeant) ?? null;
   // An entry made by hand names its tool alone.
   const named = registrationId ?? neighbour?.tools().find(({ name }) => name === toolName)?.registrationId;
   const owner = neighbour?.identity().documentId ?? (tabId && documentId);
-  if (!named || !owner) throw relayFailure('tool-unavailable');
+  if (!named || !owner || originOf(origin) !== OWN_ORIGIN) throw relayFailure('tool-unavailable');
   return { documentId: owner, registrationId: named, toolName, neighbour };
-}
-
-const OWN_ORIGIN = location.origin;
-
-function requireOrigin({ origin }: RegisteredTool): void {
-  if (origin === OWN_ORIGIN) return;
-  const parsed = URL.canParse(origin) ? new URL(origin).origin : 'null';
-  if (parsed === 'null') throw relayFailure('opaque-origin');
-  if (parsed !== OWN_ORIGIN) throw relayFailure('tool-unavailable');
 }

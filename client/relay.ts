@@ -35,7 +35,7 @@ import { watchLifetime, whenParsed } from './lifetime.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, inTask, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
-import { createTools, type ModelContextTool } from './tools.ts';
+import { createTools, type ToolDraft } from './tools.ts';
 import { createValidation } from './validation.ts';
 import { tooLarge } from './values.ts';
 import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
@@ -65,8 +65,8 @@ export interface Target {
 
 export interface Relay {
   isActive(): boolean;
-  /** Resolves once the tab has been told. `signal` undoes it, and nothing else. */
-  registerTool(tool: ModelContextTool, signal: AbortSignal | undefined): Promise<void>;
+  /** Resolves once the tab has been told. `signal` undoes it, and nothing else. `admit` may refuse it by throwing. */
+  registerTool(draft: ToolDraft, signal: AbortSignal | undefined, admit: () => void): Promise<void>;
   execute(
     target: Target,
     input: string,
@@ -139,7 +139,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     activate,
     drop({ activationId }) {
       resumptions.drop(activationId);
-      activations.drop(activationId, new DOMException('Cancelled.', 'AbortError'));
+      activations.drop(activationId);
     },
     settle: calls.settle,
     deliverOutput: calls.deliverOutput,
@@ -175,7 +175,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     parsed: whenParsed,
     fireToolChange,
     activate: activateFirst,
-    abort: activations.drop,
+    abort: (activationId) => nextTask(() => activations.drop(activationId)),
     adopt(tabId, tabSecret) {
       identity.adopt(tabId, tabSecret);
       if (!isTop()) connection.renew();
@@ -295,8 +295,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   return {
     isActive: lifetime.isActive,
-    registerTool(tool, signal) {
-      const { registrationId, inputSchema } = tools.register(tool);
+    registerTool(draft, signal, admit) {
+      const { registrationId, inputSchema } = tools.register(draft, admit);
       if (inputSchema && options.validate !== false) validation.prepare();
       return new Promise((resolve, reject) => {
         signal?.addEventListener('abort', () => {

@@ -7,7 +7,7 @@ import { isLonger, type Sizes } from '../shared/bounds.ts';
 import type { Reason } from '../shared/errors.ts';
 import { freshId, type RegistrationId } from '../shared/ids.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
-import { check, checkObject, objectText } from './check.ts';
+import { check, checkObject, dictionary, objectText, required } from './check.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { checkSchema } from './schema.ts';
@@ -22,7 +22,13 @@ export interface ModelContextTool {
   /** A JSON Schema, as far as JSON can hold it. A call whose input does not fit it is refused. */
   inputSchema?: object;
   execute: ToolExecuteCallback;
-  annotations?: Partial<ToolAnnotations>;
+  annotations?: ToolAnnotations;
+}
+
+/** A tool as it was read. */
+export interface ToolDraft extends Omit<ToolDefinition, 'inputSchema'> {
+  readonly inputSchema: object | undefined;
+  readonly execute: ToolExecuteCallback;
 }
 
 export interface ToolEntry extends ToolDefinition {
@@ -30,8 +36,8 @@ export interface ToolEntry extends ToolDefinition {
 }
 
 export interface Tools {
-  /** Throws a `TypeError`, a RelayError, or whatever reading the tool throws. */
-  register(tool: ModelContextTool): ToolEntry;
+  /** Throws a RelayError, whatever making a text of the schema throws, or at last what `admit` does. */
+  register(draft: ToolDraft, admit: () => void): ToolEntry;
   /** Says whether it was there. */
   unregister(id: RegistrationId): boolean;
   find(id: RegistrationId): ToolEntry | undefined;
@@ -45,9 +51,8 @@ export function createTools(sizes: Sizes): Tools {
   const list = (): ToolDefinition[] =>
     [...entries.values()].map(({ execute: _, ...definition }) => definition);
 
-  function register(tool: ModelContextTool): ToolEntry {
-    const entry = convert(tool, sizes.schema);
-    const { name, description, registrationId } = entry;
+  function register({ inputSchema, ...draft }: ToolDraft, admit: () => void): ToolEntry {
+    const { name, description, registrationId } = draft;
     const refuse = (reason: Reason, message: string): void => {
       throw relayFailure(reason, false, message);
     };
@@ -56,6 +61,9 @@ export function createTools(sizes: Sizes): Tools {
     if (!NAME_PATTERN.test(name)) refuse('invalid-tool', `The name must match ${NAME_PATTERN}.`);
     if (description === '') refuse('invalid-tool', 'The description is empty.');
     if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
+    const schema = inputSchema === undefined ? '' : schemaText(inputSchema, sizes.schema);
+    admit();
+    const entry = { ...draft, inputSchema: schema };
     entries.set(registrationId, entry);
     return entry;
   }
@@ -63,37 +71,33 @@ export function createTools(sizes: Sizes): Tools {
   return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id), list };
 }
 
-/** Reads the members in the order of Web IDL, each once. */
-function convert(tool: ModelContextTool, limit: number): ToolEntry {
-  checkObject(tool, 'A tool');
-  const annotations = convertAnnotations(tool.annotations);
-  const description = required('description', tool.description);
-  const { execute } = tool;
+/** Reads the members in the order of Web IDL, each once. Throws a `TypeError`, or whatever reading them throws. */
+export function toolOf(tool: ModelContextTool): ToolDraft {
+  const members = dictionary(tool);
+  const annotations = annotationsOf(members.annotations);
+  const description = required('description', members.description);
+  const { execute } = members;
   check(typeof execute === 'function', 'execute must be a function.');
-  const { inputSchema } = tool;
-  const name = required('name', tool.name);
-  const { title = '' } = tool;
+  const { inputSchema } = members;
+  if (inputSchema !== undefined) checkObject(inputSchema, 'inputSchema');
+  const name = required('name', members.name);
+  const { title = '' } = members;
   return {
     registrationId: freshId(),
     name,
-    title: String(title).toWellFormed(),
+    title: `${title}`.toWellFormed(),
     description,
-    inputSchema: inputSchema === undefined ? '' : schemaText(inputSchema, limit),
+    inputSchema,
     annotations,
     execute,
   };
 }
 
-function required(member: string, value: unknown): string {
-  check(value !== undefined, `${member} is required.`);
-  return `${value}`;
-}
-
-function convertAnnotations(annotations: Partial<ToolAnnotations> | undefined): ToolAnnotations | null {
-  if (annotations === undefined || annotations === null) return null;
-  checkObject(annotations, 'annotations');
+function annotationsOf(annotations: ToolAnnotations | undefined): ToolDefinition['annotations'] {
+  if (annotations === undefined) return null;
+  const members = dictionary(annotations);
   const hints = ['consequentialHint', 'debugging', 'readOnlyHint', 'untrustedContentHint'] as const;
-  return Object.fromEntries(hints.map((hint) => [hint, !!annotations[hint]])) as never;
+  return Object.fromEntries(hints.map((hint) => [hint, !!members[hint]])) as never;
 }
 
 function schemaText(schema: object, limit: number): string {

@@ -6,10 +6,10 @@ import { type ErrorRecord, failure } from '../shared/errors.ts';
 import { check, checkObject, objectText } from './check.ts';
 
 /**
- * An agent's input → JSON text of an object. An omitted one is `{}`; a string must be such a text itself.
+ * An agent's input → JSON text of an object. A string must be such a text itself.
  * Throws a `TypeError` for anything else, and whatever `JSON.stringify` throws.
  */
-export function inputText(input: unknown = {}): string {
+export function inputText(input: unknown): string {
   if (typeof input !== 'string') return objectText(input, 'The input');
   checkObject(parsed(input), 'The input, read as JSON,');
   return input;

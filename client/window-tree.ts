@@ -20,7 +20,8 @@ export interface Neighbour {
   fireToolChange(): void;
   /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
   activate(command: KeyedCall, caller: LocalCaller): ErrorRecord | null;
-  abort(activationId: string, reason: unknown): void;
+  /** Cancels it, in a task of its own: whoever awaits the call has been told by then. */
+  abort(activationId: string): void;
   /** The tab turned out to be a copy: this is what it goes by now. */
   adopt(tabId: string, tabSecret: string): void;
 }

@@ -5,10 +5,10 @@ import type { DocumentId, RegistrationId, TabId } from './ids.ts';
 
 /** WebMCP, dictionary ToolAnnotations. */
 export interface ToolAnnotations {
-  readOnlyHint: boolean;
-  untrustedContentHint: boolean;
-  consequentialHint: boolean;
-  debugging: boolean;
+  readOnlyHint?: boolean;
+  untrustedContentHint?: boolean;
+  consequentialHint?: boolean;
+  debugging?: boolean;
 }
 
 /** One tool of one document. `inputSchema` is JSON text, `''` when none was given. */
@@ -18,7 +18,7 @@ export interface ToolDefinition {
   title: string;
   description: string;
   inputSchema: string;
-  annotations: ToolAnnotations | null;
+  annotations: Required<ToolAnnotations> | null;
 }
 
 /** One document's tools, as a listing of the group carries them. */

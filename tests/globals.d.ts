@@ -1,8 +1,5 @@
-import type { ModelContext } from '../client/index.ts';
+import '../client/global.ts';
 
 declare global {
-  interface Document {
-    readonly modelContext: ModelContext;
-  }
   const webmcpRelay: typeof import('../client/token.ts');
 }

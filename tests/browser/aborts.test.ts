@@ -298,7 +298,7 @@ describe('in another tab', () => {
 });
 
 describe('in the same page', () => {
-  test('aborted in the task of the call: it never runs', async () => {
+  test('aborted in the task of the call: it rejects at once; it begins in its turn and is cancelled (WebMCP, cancel)', async () => {
     const page = await bench.open();
     await waits(page);
     const reason = await page.evaluate(async () => {
@@ -307,11 +307,17 @@ describe('in the same page', () => {
       const call = document.modelContext.executeTool(entry, {}, { signal: controller.signal });
       controller.abort('never mind');
       const reason = await call.catch((thrown) => thrown);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      return reason;
+      const before = lab.log.length;
+      await lab.logged('toolcancel wait');
+      return [reason, before];
     });
-    expect(reason).toBe('never mind');
-    expect(await page.evaluate(() => lab.log)).toEqual([]);
+    expect(reason).toEqual(['never mind', 0]);
+    expect(await page.evaluate(() => lab.log)).toEqual([
+      'toolactivated wait',
+      'began wait',
+      'signal AbortError',
+      'toolcancel wait',
+    ]);
   });
 
   test('while it runs: the signal and toolcancel, once', async () => {
@@ -331,7 +337,13 @@ describe('in the same page', () => {
       'signal AbortError',
       'toolcancel wait',
     ]);
-    expect(await page.evaluate(() => lab.last.signal.reason.message)).toBe('Enough');
+    // The caller's reason is the caller's: the tool learns of none, here as in another tab.
+    expect(
+      await page.evaluate(() => {
+        const { reason } = lab.last.signal;
+        return [reason instanceof DOMException, reason.name, reason.message === 'Enough'];
+      }),
+    ).toEqual([true, 'AbortError', false]);
   });
 
   test('while its tool waits for a token: the token is void', async () => {

@@ -4,7 +4,7 @@ import type { Page as PuppeteerPage } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type {
   CauseRecord,
-  ExecuteToolOptions,
+  ModelContextExecuteToolOptions,
   PendingExecutionHandle,
   RegisteredTool,
   ToolExecuteCallback,
@@ -51,7 +51,7 @@ export interface LabInPage {
   find(name: string, documentId?: string): Promise<RegisteredTool>;
   names(scope?: 'group' | 'traversable' | 'document'): Promise<string[]>;
   /** Finds the tool and calls it; resolves once the call is made, not settled. */
-  call(id: string, name: string, input?: object, options?: ExecuteToolOptions): Promise<void>;
+  call(id: string, name: string, input?: object, options?: ModelContextExecuteToolOptions): Promise<void>;
   outcome(id: string): Promise<Settled<string | null>>;
   settled<T>(promise: Promise<T>): Promise<Settled<T>>;
   describe(error: unknown): Failure;
@@ -288,7 +288,7 @@ export function call(
   id: string,
   name: string,
   input: object = {},
-  options: ExecuteToolOptions = {},
+  options: ModelContextExecuteToolOptions = {},
 ): Promise<void> {
   return agent.evaluate(
     (id, name, input, options) => lab.call(id, name, input, options),
