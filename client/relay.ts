@@ -267,8 +267,9 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   function activateFirst({ call, key }: KeyedCall, caller: LocalCaller | null): Acknowledgement {
     const { executionId, registrationId, input } = call;
     const tool = tools.find(registrationId);
-    if (!lifetime.isActive() || !tool) return failure('tool-unavailable', false);
-    const ready = inTask().then(() => validation.refusalOf(tool.inputSchema, input.text ?? '{}'));
+    // A caller of this tab hears of a tool that is gone in its turn: after the `toolchange` that says so.
+    if (!lifetime.isActive() || !(tool ?? caller)) return failure('tool-unavailable', false);
+    const ready = inTask().then(() => validation.refusalOf(tool?.inputSchema ?? '', input.text ?? '{}'));
     const find = (): ToolExecuteCallback | undefined => tools.find(registrationId)?.execute;
     activations.begin({ activationId: executionId, call, key }, caller, find, ready);
     return null;
