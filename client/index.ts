@@ -51,14 +51,12 @@ export function installModelContext(options: RelayOptions = {}): ModelContext {
   if (present !== undefined) return present;
   const modelContext = new ModelContext(OURS, options);
   expose({ ModelContext, ModelContextToolInvocation, ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent });
-  const viewOf = Object.getOwnPropertyDescriptor(Document.prototype, 'defaultView')
-    ?.get as () => Window | null;
   const unseen = new WeakMap<object, ModelContext>();
   const attribute = {
     get modelContext(): ModelContext {
       const self = this as object;
       // Throws for what is no document.
-      const view = viewOf.call(self);
+      const view: Window | null = Reflect.get(Document.prototype, 'defaultView', self);
       if (self === document) return modelContext;
       // In another window its own script answers; in none, nobody can call it.
       if (view) return (view.document as Document & { modelContext: ModelContext }).modelContext;
