@@ -84,7 +84,7 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (watches) peer.observe(snapshotOf(runtime.state, groupId, clock.now())).catch(() => {});
     }
   });
-  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers };
+  const setting: Setting = { clock, runtime, keyring, documents, sweep, tellWatchers };
 
   function changed(changes: readonly Change[]): void {
     for (const change of changes) {

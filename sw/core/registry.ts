@@ -9,11 +9,27 @@ import type { ToolOwner } from '../../shared/tool.ts';
 import { isOpen } from './execution.ts';
 import type { ConnectedDocument, Execution, State } from './state.ts';
 
-/** The tools of a group, document by document. Pure: what it lists is what the documents last announced. */
-export function toolsOfGroup(state: State, groupId: GroupId): ToolOwner[] {
-  return [...state.documents.values()]
-    .filter((document) => document.groupId === groupId && document.tools.length > 0)
-    .map(({ documentId, tabId, url, tools }) => ({ documentId, tabId, url, tools }));
+/**
+ * A group's documents and their tools, as they last announced them. Of those that do not live any more, there are the ones that
+ * another is presumed to follow, until it has.
+ */
+export function toolsOfGroup(
+  { documents, arriving }: State,
+  groupId: GroupId,
+  now: number,
+  live: ReadonlySet<string>,
+): ToolOwner[] {
+  const all = [...documents.values(), ...arriving.values()].filter(
+    (document) => document.groupId === groupId,
+  );
+  const living = all.filter(({ clientId }) => live.has(clientId));
+  return all.flatMap((document) => {
+    const { documentId, tabId, url, tools, readyFrom = 0 } = document;
+    const ready = now >= readyFrom;
+    if (living.includes(document)) return { documentId, tabId, url, ready, tools };
+    const isFollowed = living.some((other) => other.top && other.tabId === tabId);
+    return ready || isFollowed ? [] : { documentId, tabId, url, ready, tools: [] };
+  });
 }
 
 /** The live document of another top-level window that goes by the same tab id, if there is one: one of the two is a copy. */

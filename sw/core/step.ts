@@ -4,6 +4,7 @@
  * Pure: reads the state, changes nothing, awaits nothing; time and ids come in with the event. The shell applies `changes`,
  * commits those that are stored, and only then performs `effects` (I1).
  */
+import { PRESUMPTION } from '../../shared/bounds.ts';
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId, ExecutionId } from '../../shared/ids.ts';
 import type { Reply } from '../../shared/protocol.ts';
@@ -179,7 +180,8 @@ function eachActivation(
 function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   const { facts, clientId, announcement } = event;
   const { documentId } = facts;
-  enlist(turn, documentId, { ...facts, clientId, tools: announcement.tools });
+  const { tools, readyFrom } = announcement;
+  enlist(turn, documentId, { ...facts, clientId, tools, readyFrom });
   return each(
     turn,
     event,
@@ -188,8 +190,11 @@ function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   );
 }
 
-/** Records who is here with which tools, or that it is gone; its group is told if a listing is another one now. */
-function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument): void {
+/**
+ * Records who is here with which tools, or that it is gone; its group is told: in silence, where no tools have changed or its
+ * own events are held back.
+ */
+function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument, quiet = false): void {
   const before = turn.documents.get(documentId);
   if (document) {
     document.tools = document.tools.slice(0, turn.sizes.tools);
@@ -198,16 +203,30 @@ function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument
   } else if (turn.documents.delete(documentId)) {
     turn.changes.push({ type: 'disconnect', documentId });
   }
-  const owner = [before, document].find((one) => one && one.tools.length > 0);
-  if (owner) turn.effects.push({ type: 'announce-tools', groupId: owner.groupId });
+  const owner = document ?? before;
+  const isListed = [before, document].some((one) => one && one.tools.length > 0);
+  if (owner && (isListed || owner.readyFrom !== undefined)) {
+    const isHeld = document?.readyFrom === Infinity;
+    turn.effects.push({
+      type: 'announce-tools',
+      groupId: owner.groupId,
+      quiet: quiet || !isListed || isHeld,
+    });
+  }
 }
 
 function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'>): Answer {
   const { documentId } = event;
   const isSaid = event.type === 'document-left';
   const reason = isSaid ? 'navigated' : 'document-lost';
-  const isHeard = isSaid || turn.documents.has(documentId);
+  const before = turn.documents.get(documentId);
+  const isHeard = isSaid || before;
   enlist(turn, documentId);
+  if (isSaid && before?.top) {
+    // As one that no client stands for: it has no tools, and is nothing once that time has passed.
+    const document = { ...before, clientId: '', readyFrom: turn.now + PRESUMPTION };
+    turn.changes.push({ type: 'presume', document });
+  }
   each(turn, event, (execution) => {
     if (execution.callerDocumentId === documentId) loseCaller(turn, execution, reason);
     for (const activation of execution.activations) {
@@ -230,8 +249,9 @@ function stay(turn: Turn, event: EventOf<'document-stayed'>): Answer {
   return each(turn, event, (execution) => reportHeld(turn, execution, event.documentId));
 }
 
-function changeTools(turn: Turn, { tools }: EventOf<'tools-changed'>, document: ConnectedDocument): Answer {
-  enlist(turn, document.documentId, { ...document, tools });
+function changeTools(turn: Turn, event: EventOf<'tools-changed'>, document: ConnectedDocument): Answer {
+  const { tools, readyFrom, quiet } = event;
+  enlist(turn, document.documentId, { ...document, tools, readyFrom }, quiet);
   return DONE;
 }
 

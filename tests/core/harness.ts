@@ -81,7 +81,15 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
     },
     get state(): State {
       const bounds = BOUNDS;
-      return { generation: `${generation}`, bounds, sizes: { ...SIZES, ...sizes }, documents, executions };
+      const arriving = new Map();
+      return {
+        generation: `${generation}`,
+        bounds,
+        sizes: { ...SIZES, ...sizes },
+        documents,
+        arriving,
+        executions,
+      };
     },
     /** A document loads and says hello. */
     opens({ tab = 'tab', group = 'group', top = true, tools = [] }: Identity = {}): PretendDocument {
@@ -231,9 +239,9 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
         executions.delete(change.execution.id);
         storage.delete(change.execution.id);
         endings.delete(change.execution.id);
-      } else {
+      } else if (change.type === 'put') {
         executions.set(change.execution.id, deepFreeze(change.execution));
-        if (change.type === 'put' && change.execution.stored)
+        if (change.execution.stored)
           storage.set(change.execution.id, withoutText(structuredClone(change.execution)));
       }
     }
