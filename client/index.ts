@@ -22,6 +22,8 @@ export type {
   ExecuteToolOptions,
   GetToolsOptions,
   ModelContext,
+  Observation,
+  ObservedDocument,
   RegisteredTool,
   RegisterToolOptions,
   Scope,
