@@ -32,7 +32,6 @@ export interface Shell {
 
 interface MutableState extends State {
   documents: Map<string, ConnectedDocument>;
-  arriving: Map<string, ConnectedDocument>;
   executions: Map<ExecutionId, Execution>;
 }
 
@@ -42,14 +41,7 @@ export function createRuntime(
   clock: Clock,
   shell: Shell,
 ): Runtime {
-  const state: MutableState = {
-    generation,
-    bounds,
-    sizes,
-    documents: new Map(),
-    arriving: new Map(),
-    executions: new Map(),
-  };
+  const state: MutableState = { generation, bounds, sizes, documents: new Map(), executions: new Map() };
   /** Changed here since they were last written: a record keeps its revision until it is. */
   const unsaved = new Set<ExecutionId>();
   let latest: Promise<unknown> = Promise.resolve();
@@ -150,10 +142,7 @@ export function createRuntime(
   function apply(done: Step): Step {
     for (const change of done.changes) {
       if (change.type === 'connect') state.documents.set(change.document.documentId, change.document);
-      else if (change.type === 'presume') {
-        if (state.arriving.size > 1_000) state.arriving.clear();
-        state.arriving.set(change.document.tabId, change.document);
-      } else if (change.type === 'disconnect') state.documents.delete(change.documentId);
+      else if (change.type === 'disconnect') state.documents.delete(change.documentId);
       else if (change.type === 'remove') state.executions.delete(change.execution.id);
       else state.executions.set(change.execution.id, change.execution);
     }

@@ -81,15 +81,7 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
     },
     get state(): State {
       const bounds = BOUNDS;
-      const arriving = new Map();
-      return {
-        generation: `${generation}`,
-        bounds,
-        sizes: { ...SIZES, ...sizes },
-        documents,
-        arriving,
-        executions,
-      };
+      return { generation: `${generation}`, bounds, sizes: { ...SIZES, ...sizes }, documents, executions };
     },
     /** A document loads and says hello. */
     opens({ tab = 'tab', group = 'group', top = true, tools = [] }: Identity = {}): PretendDocument {
@@ -239,9 +231,9 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
         executions.delete(change.execution.id);
         storage.delete(change.execution.id);
         endings.delete(change.execution.id);
-      } else if (change.type === 'put') {
+      } else {
         executions.set(change.execution.id, deepFreeze(change.execution));
-        if (change.execution.stored)
+        if (change.type === 'put' && change.execution.stored)
           storage.set(change.execution.id, withoutText(structuredClone(change.execution)));
       }
     }

@@ -158,7 +158,6 @@ export function aState(executions: Execution[], documents: ConnectedDocument[] =
     bounds: BOUNDS,
     sizes: SIZES,
     documents: new Map(documents.map((document) => [document.documentId, document])),
-    arriving: new Map(),
     executions: new Map(executions.map((execution) => [execution.id, execution])),
   };
 }
