@@ -105,7 +105,7 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     isActive: () => !gone && isFullyActive(),
     prerendering,
     activated: new Promise((resolve) => {
-      if (prerendering) document.addEventListener('prerenderingchange', () => resolve(), { once: true });
+      if (prerendering) document.addEventListener('prerenderingchange', () => resolve());
       else resolve();
     }),
   };

@@ -124,18 +124,18 @@ export class ModelContext extends EventTarget {
    * leaves while it waits. Rejects as `getTools()` does.
    */
   observe({ scope = 'traversable', readyTimeout }: GetToolsOptions = {}): Promise<Observation> {
-    return this.#relay.observe(() => this.#look(scope), readyTimeout);
+    return this.#relay.readiness.observe(() => this.#look(scope), readyTimeout);
   }
 
   /** The tools of this document are about to change until the promise has settled. */
   waitForToolsUntil(promise: PromiseLike<unknown>): void {
     this.#requireActive();
-    this.#relay.waitForToolsUntil(promise);
+    this.#relay.readiness.waitUntil(promise);
   }
 
   /** Settled unless a promise of this tab pends; another one each time that readiness is lost. */
   get toolsReady(): Promise<void> {
-    return this.#relay.toolsReady();
+    return this.#relay.readiness.toolsReady();
   }
 
   async #look(scope: Scope): Promise<Sight<ObservedDocument>> {

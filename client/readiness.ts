@@ -33,19 +33,15 @@ export interface Readiness {
   /** A task is over that changed something listings wait for; unless `quiet`, tools too. */
   look(quiet?: boolean): void;
   /** Lists until everything is ready, for `bound` milliseconds at most. */
-  observe<T>(list: () => Promise<Sight<T>>, bound: number): Promise<Observed<T>>;
+  observe<T>(list: () => Promise<Sight<T>>, bound?: number): Promise<Observed<T>>;
   /** The document goes away. */
   leave(): void;
 }
 
-interface Renewal {
-  promise: Promise<void>;
-  resolve(): void;
-}
-
-/** `changed`: has {@link Readiness.look} called, once the task is over. */
+/** `usualBound`: of observing. `changed`: has {@link Readiness.look} called, once the task is over. */
 export function createReadiness(
   presumedUntil: () => number,
+  usualBound: number,
   changed: () => void,
   fire: (event: Event) => void,
 ): Readiness {
@@ -55,10 +51,21 @@ export function createReadiness(
   let told = true;
   let toolsReady = Promise.resolve();
   /** The next `toolsReady`, if readiness turns out to be lost. */
-  let renewal: Renewal | undefined;
-  let change = createRenewal();
+  let renewal: Promise<void> | undefined;
+  let wake: () => void;
+  let change: Promise<void>;
 
   const isHeld = (): boolean => neighbours().some(({ readyFrom }) => readyFrom() === Infinity);
+
+  function awaitChange(): void {
+    change = new Promise((resolve) => {
+      wake = resolve;
+    });
+  }
+
+  async function whenReady(): Promise<void> {
+    while (isHeld()) await change;
+  }
 
   function waitUntil(promise: unknown): void {
     const settled = (): void => {
@@ -66,43 +73,45 @@ export function createReadiness(
       changed();
     };
     pending += 1;
-    renewal ??= createRenewal();
+    renewal ??= whenReady();
     Promise.resolve(promise).then(settled, settled);
     changed();
   }
 
   function look(quiet = false): void {
-    change.resolve();
-    change = createRenewal();
+    wake();
+    awaitChange();
     const before = told;
     told = !isHeld();
-    if (told) {
-      renewal?.resolve();
-      if (!before && renewal) toolsReady = renewal.promise;
+    if (!told) renewal ??= whenReady();
+    else {
+      if (!before && renewal) toolsReady = renewal;
       renewal = undefined;
-    } else renewal ??= createRenewal();
+    }
     if (told !== before || (told && !quiet)) fire(new ToolChangeEvent('toolchange', { ready: told }));
   }
 
   async function settle<T>(list: () => Promise<Sight<T>>, bound: number): Promise<Observed<T>> {
     for (const start = performance.now(); ; ) {
       // Taken before it lists, so that no change falls in between.
-      const { promise } = change;
+      const next = change;
       const { documents, ready } = await list();
       const left = start + bound - performance.now();
       if (ready || !(left > 0)) return { state: ready ? 'ready' : 'timeout', documents };
       // Nobody tells that a presumption has run out.
-      await within(Math.min(left, PRESUMPTION), promise);
+      await within(Math.min(left, PRESUMPTION), next);
     }
   }
+
+  awaitChange();
 
   return {
     readyFrom: () => (pending > 0 ? Infinity : presumedUntil()),
     waitUntil,
-    toolsReady: () => renewal?.promise ?? toolsReady,
+    toolsReady: () => renewal ?? toolsReady,
     isHeld,
     look,
-    observe: (list, bound) =>
+    observe: (list, bound = usualBound) =>
       new Promise((resolve, reject) => {
         // Settled from there: a document that is destroyed runs nothing of its own any more.
         const leaver = (): void => resolve({ state: 'gone', documents: [] });
@@ -117,12 +126,4 @@ export function createReadiness(
       for (const { lookAgain } of neighbours()) lookAgain();
     },
   };
-}
-
-function createRenewal(): Renewal {
-  let resolve = (): void => {};
-  const promise = new Promise<void>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
 }

@@ -31,7 +31,7 @@ import { relayError, unwrap } from './errors.ts';
 import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { watchLifetime } from './lifetime.ts';
-import { createReadiness, type Observed, type Sight } from './readiness.ts';
+import { createReadiness, type Readiness } from './readiness.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
@@ -71,10 +71,7 @@ export interface Relay {
   ): Promise<string | null>;
   resumeTool(token: string, callback: ToolExecuteCallback): Promise<void>;
   listGroup(): Promise<ToolOwner[]>;
-  waitForToolsUntil(promise: unknown): void;
-  toolsReady(): Promise<void>;
-  /** Lists until everything is ready. */
-  observe<T>(list: () => Promise<Sight<T>>, readyTimeout?: number): Promise<Observed<T>>;
+  readonly readiness: Readiness;
   getPendingExecutions(): Promise<PendingExecutionHandle[]>;
   readonly status: RelayStatus;
 }
@@ -131,7 +128,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
   });
 
-  const readiness = createReadiness(lifetime.presumedUntil, lookAgain, fire);
+  const readiness = createReadiness(lifetime.presumedUntil, bounds.readiness, lookAgain, fire);
 
   const identity = createIdentity(lifetime);
 
@@ -356,9 +353,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       listens = true;
       return unwrap(await send('listTools', {}));
     },
-    waitForToolsUntil: readiness.waitUntil,
-    toolsReady: readiness.toolsReady,
-    observe: (list, bound = bounds.readiness) => readiness.observe(list, bound),
+    readiness,
     async getPendingExecutions() {
       const { tabSecret } = identity.current;
       const pending = unwrap(await send('collect', { tabSecret }));

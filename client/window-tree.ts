@@ -84,5 +84,7 @@ export function isOneArriving(): boolean {
 
 /** All of the tab, in tree order. */
 function windows(from: Window = window.top ?? window): Window[] {
-  return [from, ...Array.from(from as never, (frame: Window) => windows(frame)).flat()];
+  // By its indices: a window of another origin cannot be iterated.
+  const frames = Array.from({ length: from.length }, (_, index) => windows(from[index] as Window));
+  return [from, ...frames.flat()];
 }

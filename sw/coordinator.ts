@@ -17,7 +17,7 @@ import {
 import type { Clock } from './clock.ts';
 import type { Happening } from './core/event.ts';
 import { toolsOfGroup } from './core/registry.ts';
-import type { Execution } from './core/state.ts';
+import type { ConnectedDocument, Execution } from './core/state.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { type Keyring, plainOf } from './seal.ts';
@@ -25,6 +25,8 @@ import { type Keyring, plainOf } from './seal.ts';
 /** What a coordinator works with. */
 export interface Setting {
   clock: Clock;
+  /** The documents that said goodbye a moment ago: others are presumed to follow. */
+  arriving: Set<ConnectedDocument>;
   runtime: Runtime;
   keyring: Keyring;
   documents: Documents;
@@ -34,7 +36,7 @@ export interface Setting {
 }
 
 export function createCoordinator(documentId: DocumentId, setting: Setting): Coordinator {
-  const { clock, runtime, keyring, documents, sweep, tellWatchers } = setting;
+  const { clock, arriving, runtime, keyring, documents, sweep, tellWatchers } = setting;
 
   const dispatch = <T>(happening: Happening | Promise<Happening>) =>
     runtime.dispatch(happening) as Promise<Reply<T>>;
@@ -85,7 +87,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       const live = await documents.live();
       const { state } = runtime;
       const groupId = state.documents.get(documentId)?.groupId ?? '';
-      return { ok: true, value: toolsOfGroup(state, groupId, clock.now(), live) };
+      return { ok: true, value: toolsOfGroup(state, arriving, groupId, clock.now(), live) };
     },
     async collect({ tabSecret }) {
       await introduced();

@@ -81,9 +81,7 @@ export type Change =
   | { type: 'put'; execution: Execution }
   | { type: 'remove'; execution: Execution }
   | { type: 'connect'; document: ConnectedDocument }
-  | { type: 'disconnect'; documentId: DocumentId }
-  /** The tab is about to have another document. */
-  | { type: 'presume'; document: ConnectedDocument };
+  | { type: 'disconnect'; documentId: DocumentId };
 
 export interface Step {
   changes: Change[];

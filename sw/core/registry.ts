@@ -11,23 +11,20 @@ import type { ConnectedDocument, Execution, State } from './state.ts';
 
 /**
  * A group's documents and their tools, as they last announced them. Of those that do not live any more, there are the ones that
- * another is presumed to follow, until it has.
+ * another is presumed to follow, until it has. `left`: said goodbye a moment ago.
  */
 export function toolsOfGroup(
-  { documents, arriving }: State,
+  { documents }: State,
+  left: Iterable<ConnectedDocument>,
   groupId: GroupId,
   now: number,
   live: ReadonlySet<string>,
 ): ToolOwner[] {
-  const all = [...documents.values(), ...arriving.values()].filter(
-    (document) => document.groupId === groupId,
-  );
-  const living = all.filter(({ clientId }) => live.has(clientId));
-  return all.flatMap((document) => {
-    const { documentId, tabId, url, tools, readyFrom = 0 } = document;
+  const all = [...documents.values(), ...left].filter((document) => document.groupId === groupId);
+  return all.flatMap(({ documentId, tabId, url, clientId, tools, readyFrom = 0 }) => {
     const ready = now >= readyFrom;
-    if (living.includes(document)) return { documentId, tabId, url, ready, tools };
-    const isFollowed = living.some((other) => other.top && other.tabId === tabId);
+    if (live.has(clientId)) return { documentId, tabId, url, ready, tools };
+    const isFollowed = all.some((other) => other.top && other.tabId === tabId && live.has(other.clientId));
     return ready || isFollowed ? [] : { documentId, tabId, url, ready, tools: [] };
   });
 }

@@ -6,14 +6,7 @@
  */
 import type { Bounds, Sizes } from '../../shared/bounds.ts';
 import type { Reason } from '../../shared/errors.ts';
-import type {
-  ActivationId,
-  DocumentId,
-  ExecutionId,
-  Generation,
-  TabId,
-  TokenDigest,
-} from '../../shared/ids.ts';
+import type { ActivationId, DocumentId, ExecutionId, Generation, TokenDigest } from '../../shared/ids.ts';
 import type { Call, DocumentFacts, End, Ending, Output, Value } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
@@ -24,8 +17,6 @@ export interface State {
   readonly sizes: Readonly<Sizes>;
   /** Documents that said hello to this generation and have not gone since. */
   readonly documents: ReadonlyMap<DocumentId, ConnectedDocument>;
-  /** The last documents of tabs that said goodbye: another one is presumed to follow, for a while. By tab. */
-  readonly arriving: ReadonlyMap<TabId, ConnectedDocument>;
   readonly executions: ReadonlyMap<ExecutionId, Execution>;
 }
 

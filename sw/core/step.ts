@@ -4,7 +4,6 @@
  * Pure: reads the state, changes nothing, awaits nothing; time and ids come in with the event. The shell applies `changes`,
  * commits those that are stored, and only then performs `effects` (I1).
  */
-import { PRESUMPTION } from '../../shared/bounds.ts';
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId, ExecutionId } from '../../shared/ids.ts';
 import type { Reply } from '../../shared/protocol.ts';
@@ -219,14 +218,8 @@ function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'
   const { documentId } = event;
   const isSaid = event.type === 'document-left';
   const reason = isSaid ? 'navigated' : 'document-lost';
-  const before = turn.documents.get(documentId);
-  const isHeard = isSaid || before;
+  const isHeard = isSaid || turn.documents.has(documentId);
   enlist(turn, documentId);
-  if (isSaid && before?.top) {
-    // As one that no client stands for: it has no tools, and is nothing once that time has passed.
-    const document = { ...before, clientId: '', readyFrom: turn.now + PRESUMPTION };
-    turn.changes.push({ type: 'presume', document });
-  }
   each(turn, event, (execution) => {
     if (execution.callerDocumentId === documentId) loseCaller(turn, execution, reason);
     for (const activation of execution.activations) {

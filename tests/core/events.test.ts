@@ -701,10 +701,7 @@ describe('documents come and go', () => {
       at({ type: 'document-lost', documentId: 'target' }),
     ]) {
       const done = step(known, event);
-      const left = event.type === 'document-left' && [
-        { type: 'presume', document: aDocument('target', { tools, clientId: '', readyFrom: START + 1_000 }) },
-      ];
-      expect(done.changes).toEqual([{ type: 'disconnect', documentId: 'target' }, ...(left || [])]);
+      expect(done.changes).toEqual([{ type: 'disconnect', documentId: 'target' }]);
       expect(done.effects).toEqual(
         isTold ? [{ type: 'announce-tools', groupId: 'group', quiet: false }] : [],
       );
@@ -755,12 +752,6 @@ describe('documents come and go', () => {
     const known = aState([], [aDocument('target', { tools: [tool], readyFrom: Infinity })]);
     const done = step(known, at({ type: 'document-left', documentId: 'target', lostCalls: [] }));
     expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group', quiet: false }]);
-  });
-
-  test('a frame that says goodbye: nothing is presumed of its tab', () => {
-    const known = aState([], [aDocument('target', { top: false })]);
-    const done = step(known, at({ type: 'document-left', documentId: 'target', lostCalls: [] }));
-    expect(done.changes).toEqual([{ type: 'disconnect', documentId: 'target' }]);
   });
 
   test('tools of a document that is not here', () => {

@@ -45,11 +45,7 @@ describe('the tools of a group', () => {
       documents.map(({ documentId, clientId }) => (gone.includes(documentId) ? '' : clientId)),
     );
     live.delete('');
-    const state = {
-      ...aState([], documents),
-      arriving: new Map(arriving.map((document) => [document.tabId, document])),
-    };
-    return toolsOfGroup(state, 'group', now, live);
+    return toolsOfGroup(aState([], documents), arriving, 'group', now, live);
   };
 
   test('document by document, of this group, with tools or without', () => {
