@@ -71,6 +71,8 @@ export interface Connection {
   readonly ready: Promise<void>;
   /** Resolves with the reply, or with an error once the bound has passed. Never rejects. */
   send<M extends Method>(method: M, argument: Argument<M>): ReturnType<Coordinator[M]>;
+  /** Does a worker know of this document, as far as can be told? */
+  isKnown(): boolean;
   /** Something has become pending: connects if it is not connected. */
   wake(): void;
   /** Says hello again, with everything there is to announce. */
@@ -282,13 +284,14 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     });
   }
 
+  const isKnown = (): boolean => link !== undefined || state === 'connecting';
+
   function leave({ documentId, lostCalls, missed }: Parameters<Connection['leave']>[0]): void {
     const commands = [...outbox]
       .filter(({ method }) => LAST_COMMANDS.includes(method as never))
       .map(({ method, argument }) => ({ method, argument }) as LastCommand);
     const goodbye: Goodbye = { type: GOODBYE, documentId, helloId, lostCalls, commands };
-    const isKnown = link !== undefined || state === 'connecting';
-    if (isKnown || missed || commands.length > 0) worker()?.postMessage(goodbye);
+    if (isKnown() || missed || commands.length > 0) worker()?.postMessage(goodbye);
     attempt = undefined;
     drop();
     state = 'idle';
@@ -308,6 +311,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     },
     ready,
     send: send as Connection['send'],
+    isKnown,
     wake: need,
     renew,
     leave,

@@ -34,6 +34,8 @@ export type {
   ModelContextExecuteToolOptions,
   ModelContextGetToolOptions,
   ModelContextRegisterToolOptions,
+  Observation,
+  ObservedDocument,
   RegisteredTool,
   Scope,
 } from './model-context.ts';

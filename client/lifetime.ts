@@ -5,12 +5,19 @@
  * `pagehide`, or until it is clear that it stays. Without the Navigation API nothing says that it stays: what waits for
  * that then waits for its own bound.
  */
+import { PRESUMPTION } from '../shared/bounds.ts';
+
 export interface Lifetime {
   /**
    * Gives a function that says: is it leaving, by a departure that came after this? What begins after a departure did not
    * cause it, and not every navigation that brings no document (a 204, a download) says so.
    */
   watchDeparture(): () => boolean;
+  /**
+   * Until when it is presumed to be about to be parsed, or to be followed by another document: milliseconds since the epoch,
+   * 0 where it is not.
+   */
+  presumedUntil(): number;
   /** Is it the active document of its window, and shown as such? */
   isActive(): boolean;
   readonly prerendering: boolean;
@@ -19,6 +26,8 @@ export interface Lifetime {
 }
 
 export interface LifetimeListener {
+  /** What is presumed is something else now. */
+  presumed(): void;
   /** A navigation ended without a new document. */
   stayed(): void;
   /** The document goes: for good, or into the back/forward cache. */
@@ -40,18 +49,21 @@ interface NavigateEventLike extends Event {
 
 export function watchLifetime(listener: LifetimeListener): Lifetime {
   const { prerendering = false } = document as { prerendering?: boolean };
-  let leaving = false;
+  let parsedBy = document.readyState === 'complete' ? 0 : Date.now() + PRESUMPTION;
+  /** Until when that is presumed to bring another document; 0 while it does not. */
+  let leaving = 0;
   let departures = 0;
   let gone = false;
 
   function depart(): void {
-    leaving = true;
+    leaving = Date.now() + PRESUMPTION;
     departures += 1;
+    listener.presumed();
   }
 
   function stay(): void {
     if (!leaving || gone) return;
-    leaving = false;
+    leaving = 0;
     listener.stayed();
   }
 
@@ -67,6 +79,13 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     navigation.addEventListener('navigatesuccess', stay);
     navigation.addEventListener('navigateerror', stay);
   }
+  // Whether the first has been already, nothing says.
+  for (const type of ['DOMContentLoaded', 'load']) {
+    addEventListener(type, () => {
+      parsedBy = 0;
+      listener.presumed();
+    });
+  }
   addEventListener('pagehide', () => {
     gone = true;
     listener.left();
@@ -74,32 +93,25 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
   addEventListener('pageshow', (event) => {
     if (!(event as PageTransitionEvent).persisted) return;
     gone = false;
-    leaving = false;
+    leaving = 0;
     listener.returned();
   });
   return {
     watchDeparture() {
       const before = departures;
-      return () => leaving && departures > before;
+      return () => leaving > 0 && departures > before;
     },
+    presumedUntil: () => Math.max(parsedBy, leaving),
     isActive: () => !gone && isFullyActive(),
     prerendering,
-    activated: prerendering ? eventOf('prerenderingchange') : Promise.resolve(),
+    activated: new Promise((resolve) => {
+      if (prerendering) document.addEventListener('prerenderingchange', () => resolve());
+      else resolve();
+    }),
   };
 }
 
 /** A removed frame keeps its script and loses its window. */
 function isFullyActive(): boolean {
   return document.defaultView !== null && window.top !== null;
-}
-
-/** Resolves once the document is parsed. */
-export async function whenParsed(): Promise<void> {
-  if (document.readyState === 'loading') await eventOf('DOMContentLoaded');
-}
-
-function eventOf(type: string): Promise<void> {
-  return new Promise((resolve) => {
-    document.addEventListener(type, () => resolve(), { once: true });
-  });
 }

@@ -12,11 +12,12 @@ import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './eve
 import { checkOurs } from './interfaces.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './origins.ts';
+import type { Observed, Sight } from './readiness.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
-import { within } from './task.ts';
+import { withoutToken } from './token.ts';
 import { type ModelContextTool, toolOf } from './tools.ts';
 import { inputText } from './values.ts';
-import { type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
+import { isOneArriving, type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
 
 const SCOPES = ['traversable', 'group', 'document'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -35,7 +36,7 @@ export interface ModelContextGetToolOptions {
   fromOrigins?: string[];
   /** Default `'traversable'`: this tab and its frames. `'group'` needs the worker. */
   scope?: Scope;
-  /** Milliseconds. */
+  /** How long to wait for documents to be ready, in milliseconds. Default: the readiness bound. */
   readyTimeout?: number;
 }
 
@@ -65,19 +66,29 @@ export interface RegisteredTool {
   tabId?: string;
 }
 
+/** A document as `observe()` shows it. */
+export interface ObservedDocument {
+  documentId: string;
+  tabId: string;
+  url: string;
+  origin: string;
+  ready: boolean;
+  tools: RegisteredTool[];
+}
+
+export type Observation = Observed<ObservedDocument>;
+
 /** Whose tools a listing shows; `window` as in its entries. */
-type Owner = Omit<ToolOwner, 'url'> & Pick<RegisteredTool, 'window'>;
+type Owner = ToolOwner & Pick<RegisteredTool, 'window'>;
 
 type EventHandler<SomeEvent extends Event> = ((this: ModelContext, event: SomeEvent) => unknown) | null;
-
-/** A document is waited for until it is parsed, but no longer than this, in milliseconds. */
-const PARSING_BOUND = 1_000;
 
 /** What a document has that was never shown in a window. */
 const INACTIVE = {
   isActive: () => false,
   status: { state: 'alone', reason: 'inactive-document', ready: Promise.resolve(), watch() {} },
-} as Partial<Relay> as Relay;
+  readiness: { toolsReady: () => Promise.resolve() },
+} as unknown as Relay;
 
 export class ModelContext extends EventTarget {
   readonly #relay: Relay;
@@ -123,35 +134,68 @@ export class ModelContext extends EventTarget {
   }
 
   /**
-   * Lists tools, sorted by name (WebMCP, getTools). Every entry names its registration: a call that is made with it runs
-   * that registration or none.
+   * Lists tools, sorted by name (WebMCP, getTools), once the documents in scope are ready or the time is up. Every entry names
+   * its registration: a call that is made with it runs that registration or none.
    *
    * Rejects with `inactive-document`, `invalid-origin`; for `scope: 'group'` with whatever keeps the worker from serving this
    * document.
    */
   async getTools(options: ModelContextGetToolOptions = {}): Promise<RegisteredTool[]> {
+    const { state, documents } = await this.#observe(options);
+    if (state === 'gone') throw relayFailure('inactive-document');
+    return documents
+      .flatMap(({ tools }) => tools)
+      .sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+  }
+
+  /**
+   * A snapshot of the documents in scope and their tools, once all are ready or the time is up; `gone` at once if this document
+   * leaves while it waits. Rejects as `getTools()` does.
+   */
+  async observe(options: ModelContextGetToolOptions = {}): Promise<Observation> {
+    return this.#observe(options);
+  }
+
+  /** The tools of this document are about to change until the promise has settled. */
+  waitForToolsUntil(promise: PromiseLike<unknown>): void {
+    this.#active().readiness.waitUntil(promise);
+  }
+
+  /** Settled unless a promise of this tab pends; another one each time that readiness is lost. */
+  get toolsReady(): Promise<void> {
+    return this.#relay.readiness.toolsReady();
+  }
+
+  #observe(options: ModelContextGetToolOptions): Promise<Observation> {
     const members = dictionary(options);
     const fromOrigins = texts(members.fromOrigins);
-    const { readyTimeout = PARSING_BOUND, scope = 'traversable' } = members;
+    const { readyTimeout, scope = 'traversable' } = members;
     check(SCOPES.includes(scope), `There is no scope ${scope}.`);
     const relay = this.#active();
     checkTrustworthy(fromOrigins);
+    return relay.readiness.observe(() => this.#look(scope), readyTimeout);
+  }
+
+  async #look(scope: Scope): Promise<Sight<ObservedDocument>> {
+    const relay = this.#active();
+    const forGroup = scope === 'group';
+    const listed = forGroup ? await relay.listGroup() : [];
     const here = scope === 'document' ? [neighbourOf(window) as Neighbour] : neighbours();
-    const parsed = Promise.all(here.map((neighbour) => neighbour.parsed()));
-    await within(Math.min(readyTimeout, PARSING_BOUND), parsed);
-    const owners = here.map<Owner>(({ identity, tools, window }) => ({
+    const owners = here.map<Owner>(({ identity, tools, window, readyFrom }) => ({
       ...identity(),
+      url: withoutToken(window.location.href),
+      ready: Date.now() >= readyFrom(),
       tools: tools(),
       window,
     }));
-    const forGroup = scope === 'group';
-    for (const owner of forGroup ? await relay.listGroup() : []) {
+    for (const owner of listed) {
       if (owners.every(({ documentId }) => documentId !== owner.documentId))
         owners.push({ ...owner, window: null });
     }
-    return owners
-      .flatMap((owner) => entriesOf(owner, forGroup))
-      .sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+    return {
+      documents: owners.map((owner) => documentOf(owner, forGroup)),
+      ready: owners.every(({ ready }) => ready) && !(scope !== 'document' && isOneArriving()),
+    };
   }
 
   /**
@@ -225,9 +269,9 @@ export class ModelContext extends EventTarget {
   }
 }
 
-function entriesOf(owner: Owner, forGroup: boolean): RegisteredTool[] {
-  const { documentId, tabId, window, tools } = owner;
-  return tools.map(({ inputSchema, annotations, ...named }) => ({
+function documentOf(owner: Owner, forGroup: boolean): ObservedDocument {
+  const { documentId, tabId, url, ready, window, tools } = owner;
+  const entries = tools.map(({ inputSchema, annotations, ...named }) => ({
     ...named,
     ...(inputSchema && { inputSchema: JSON.parse(inputSchema) as object }),
     ...(annotations && { annotations: { ...annotations } }),
@@ -236,6 +280,7 @@ function entriesOf(owner: Owner, forGroup: boolean): RegisteredTool[] {
     window,
     ...(forGroup && { tabId }),
   }));
+  return { documentId, tabId, url, origin: OWN_ORIGIN, ready, tools: entries };
 }
 
 /** Where a call with this entry goes. */

@@ -28,10 +28,10 @@ import { createActivations } from './activations.ts';
 import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { relayError, unwrap } from './errors.ts';
-import { ToolChangeEvent } from './events.ts';
 import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
-import { watchLifetime, whenParsed } from './lifetime.ts';
+import { watchLifetime } from './lifetime.ts';
+import { createReadiness, type Readiness } from './readiness.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, inTask, nextTask } from './task.ts';
 import { withoutToken } from './token.ts';
@@ -74,6 +74,7 @@ export interface Relay {
   ): Promise<string | null>;
   resumeTool(token: string, callback: ToolExecuteCallback): Promise<void>;
   listGroup(): Promise<ToolOwner[]>;
+  readonly readiness: Readiness;
   getPendingExecutions(): Promise<PendingExecutionHandle[]>;
   readonly status: RelayStatus;
 }
@@ -97,6 +98,10 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   const validation = createValidation(bounds.connecting);
   const watchers = new Set<(snapshot: Snapshot) => void>();
   let announcedChange: Promise<void> | undefined;
+  /** Is that one of readiness only? */
+  let quiet = true;
+  /** As the worker was told last. */
+  let announcedReady = 0;
   /** It has listed its group, and wants to know of changes. */
   let listens = false;
   /** An end was reported that counts only if the document stays. */
@@ -106,13 +111,17 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     if (method === 'reportEnd') {
       mayStay ||= 'leaving' in (argument as EndReport).end;
       // An agent that has the result lists the tools that it implies.
-      if (announcedChange) announceTools();
+      if (announcedChange) announceTools(quiet);
     }
     return connection.send(method, argument);
   };
 
+  const lookAgain = (): void => void changed();
+
   const lifetime = watchLifetime({
+    presumed: lookAgain,
     stayed() {
+      lookAgain();
       if (mayStay) void send('reportStay', {});
       mayStay = false;
     },
@@ -122,6 +131,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       connection.wake();
     },
   });
+
+  const readiness = createReadiness(lifetime.presumedUntil, bounds.readiness, lookAgain, fire);
 
   const identity = createIdentity(lifetime);
 
@@ -143,7 +154,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
     settle: calls.settle,
     deliverOutput: calls.deliverOutput,
-    toolsChanged: fireToolChange,
+    toolsChanged: readiness.look,
     observe(snapshot) {
       for (const watcher of watchers) guarded(watcher, snapshot);
     },
@@ -172,8 +183,9 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     window,
     identity: () => identity.current,
     tools: tools.list,
-    parsed: whenParsed,
-    fireToolChange,
+    readyFrom: readiness.readyFrom,
+    toolsChanged: readiness.look,
+    lookAgain,
     activate: activateFirst,
     abort: (activationId) => nextTask(() => activations.drop(activationId)),
     adopt(tabId, tabSecret) {
@@ -181,10 +193,6 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       if (!isTop()) connection.renew();
     },
   };
-
-  function fireToolChange(): void {
-    fire(new ToolChangeEvent('toolchange'));
-  }
 
   function isPending(): boolean {
     const parts = [calls, activations, resumptions];
@@ -200,6 +208,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   function hello(): Hello {
     const { tabSecret: _, ...facts } = identity.current;
+    announcedReady = readiness.readyFrom();
     return {
       type: HELLO,
       versions: PROTOCOL_VERSIONS,
@@ -210,6 +219,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       listens,
       announcement: {
         tools: tools.list(),
+        readyFrom: announcedReady,
         calls: calls.announced(),
         activations: activations.announced(),
         resumptions: resumptions.announced(),
@@ -219,6 +229,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   function leave(): void {
     const missed = isPending();
+    readiness.leave();
     // Before its activations: with a callback of this document the call that waits for it is gone too.
     const lostCalls = calls.leave();
     activations.leave();
@@ -275,17 +286,30 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     return null;
   }
 
-  function announceTools(): void {
-    void connection.send('announceTools', { tools: tools.list() });
+  /** `quiet`: no tools have changed, and no worker is woken for that. */
+  function announceTools(quiet: boolean): void {
+    const before = announcedReady;
+    const readyFrom = readiness.readyFrom();
+    if (quiet && (readyFrom === before || !connection.isKnown())) return;
+    announcedReady = readyFrom;
+    // What was held back is told now.
+    void connection.send('announceTools', {
+      tools: tools.list(),
+      readyFrom,
+      quiet: quiet && before < Infinity,
+    });
   }
 
-  /** Tells the documents of this tab, and the worker: once a task, however many tools changed. */
-  function toolsChanged(): Promise<void> {
+  /** Tells the documents of this tab, and the worker: once a task, however much changed. `tools`: some of those did. */
+  function changed(ofTools = false): Promise<void> {
+    quiet &&= !ofTools;
     announcedChange ??= new Promise((resolve) => {
       nextTask(() => {
+        const isQuiet = quiet;
         announcedChange = undefined;
-        for (const { fireToolChange } of neighbours()) fireToolChange();
-        announceTools();
+        quiet = true;
+        for (const { toolsChanged } of neighbours()) toolsChanged(isQuiet);
+        announceTools(isQuiet);
         resolve();
       });
     });
@@ -293,6 +317,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   }
 
   showNeighbour(neighbour);
+  lookAgain();
 
   return {
     isActive: lifetime.isActive,
@@ -302,10 +327,12 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       return new Promise((resolve, reject) => {
         signal?.addEventListener('abort', () => {
           tools.unregister(registrationId);
-          void toolsChanged();
+          void changed(true);
           reject(signal.reason);
         });
-        void toolsChanged().then(resolve);
+        const told = changed(true);
+        if (readiness.isHeld()) resolve();
+        else void told.then(resolve);
       });
     },
     async execute({ neighbour, ...tool }, input, { keepalive, ...callOptions }) {
@@ -334,6 +361,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       listens = true;
       return unwrap(await send('listTools', {}));
     },
+    readiness,
     async getPendingExecutions() {
       const { tabSecret } = identity.current;
       const pending = unwrap(await send('collect', { tabSecret }));

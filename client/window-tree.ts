@@ -4,6 +4,7 @@
  * A document shows itself to the others as a {@link Neighbour}, under a registered symbol of its window. Neighbours may be
  * of another version: members may be added, none is changed. Texts and plain data cross; realms do not mix.
  */
+import { PRESUMPTION } from '../shared/bounds.ts';
 import type { ErrorRecord } from '../shared/errors.ts';
 import type { DocumentFacts, End, KeyedCall } from '../shared/protocol.ts';
 import type { ToolDefinition } from '../shared/tool.ts';
@@ -15,9 +16,12 @@ export interface Neighbour {
   readonly window: Window;
   identity(): Omit<DocumentFacts, 'top' | 'url'>;
   tools(): ToolDefinition[];
-  /** Settles once the document is parsed. */
-  parsed(): Promise<void>;
-  fireToolChange(): void;
+  /** From when on it is ready, in milliseconds since the epoch: `Infinity` while a promise of it pends. */
+  readyFrom(): number;
+  /** Something has changed that it may wait for; unless `quiet`, tools too. */
+  toolsChanged(quiet?: boolean): void;
+  /** Somebody came or goes: looks again in a task of its own, which a document that goes may have none of. */
+  lookAgain(): void;
   /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
   activate(command: KeyedCall, caller: LocalCaller): ErrorRecord | null;
   /** Cancels it, in a task of its own: whoever awaits the call has been told by then. */
@@ -63,12 +67,25 @@ export function neighbourOf(other: Window): Neighbour | undefined {
 
 /** All of them, this document included, in tree order. */
 export function neighbours(): Neighbour[] {
-  const found: Neighbour[] = [];
-  const visit = (other: Window): void => {
-    const neighbour = neighbourOf(other);
-    if (neighbour) found.push(neighbour);
-    for (let index = 0; index < other.length; index += 1) visit(other[index] as Window);
-  };
-  visit(window.top ?? window);
-  return found;
+  return windows().flatMap((other) => neighbourOf(other) ?? []);
+}
+
+/** Is there a document of this origin that is only just loading, and may yet turn out to be a neighbour? */
+export function isOneArriving(): boolean {
+  return windows().some((other) => {
+    try {
+      const { readyState } = other.document;
+      const { responseStart } = other.performance.timing;
+      return !other[NEIGHBOUR] && readyState === 'loading' && Date.now() < responseStart + PRESUMPTION;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** All of the tab, in tree order. */
+function windows(from: Window = window.top ?? window): Window[] {
+  // By its indices: a window of another origin cannot be iterated.
+  const frames = Array.from({ length: from.length }, (_, index) => windows(from[index] as Window));
+  return [from, ...frames.flat()];
 }

@@ -47,6 +47,9 @@ export const SIZES: Readonly<Sizes> = {
   executions: 1_024,
 };
 
+/** A document is presumed to become ready (to be parsed, to be followed by the next) within this time, in milliseconds. */
+export const PRESUMPTION = 1_000;
+
 /** A token's life, in milliseconds, unless its tool asks for another one. */
 export const DEFAULT_LIFETIME = 60_000;
 /** The longest life that a tool may ask for. */

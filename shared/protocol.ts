@@ -57,6 +57,8 @@ export interface Hello extends DocumentFacts {
 /** Everything that a worker without memory has to learn from a document (I4). */
 export interface Announcement {
   tools: ToolDefinition[];
+  /** From when on the document is ready, in milliseconds since the epoch: `Infinity` while a promise of it pends. */
+  readyFrom?: number;
   calls: AnnouncedCall[];
   activations: AnnouncedActivation[];
   resumptions: AnnouncedResumption[];
@@ -207,7 +209,12 @@ export interface Coordinator {
   reportEnd(report: EndReport): Promise<Reply>;
   /** A navigation of the document ended without a new document. */
   reportStay(nothing: object): Promise<Reply>;
-  announceTools(announcement: { tools: ToolDefinition[] }): Promise<Reply>;
+  /** `quiet`: the tools are the same. */
+  announceTools(announcement: {
+    tools: ToolDefinition[];
+    readyFrom?: number;
+    quiet?: boolean;
+  }): Promise<Reply>;
   listTools(nothing: object): Promise<Reply<ToolOwner[]>>;
   collect(request: { tabSecret: string }): Promise<Reply<PendingExecution[]>>;
   /** The document is ready to take the outputs and outcomes of what it collected. */
@@ -233,7 +240,8 @@ export interface DocumentPeer {
   /** Acknowledged once the caller has it. */
   settle(command: { executionId: ExecutionId; ending: Ending }): void;
   deliverOutput(command: { executionId: ExecutionId } & Output): void;
-  toolsChanged(): void;
+  /** `quiet`: readiness only, which concerns a listing that waits. */
+  toolsChanged(quiet?: boolean): void;
   observe(snapshot: Snapshot): void;
   ping(): true;
 }

@@ -21,10 +21,11 @@ export interface ToolDefinition {
   annotations: Required<ToolAnnotations> | null;
 }
 
-/** One document's tools, as a listing of the group carries them. */
+/** One document and its tools, as a listing of the group carries them. */
 export interface ToolOwner {
   documentId: DocumentId;
   tabId: TabId;
   url: string;
+  ready: boolean;
   tools: ToolDefinition[];
 }

@@ -14,16 +14,19 @@ import {
   type PendingExecution,
   type Reply,
 } from '../shared/protocol.ts';
-import type { ToolOwner } from '../shared/tool.ts';
+import type { Clock } from './clock.ts';
 import type { Happening } from './core/event.ts';
 import { toolsOfGroup } from './core/registry.ts';
-import type { Execution } from './core/state.ts';
+import type { ConnectedDocument, Execution } from './core/state.ts';
 import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { type Keyring, plainOf } from './seal.ts';
 
 /** What a coordinator works with. */
 export interface Setting {
+  clock: Clock;
+  /** The documents that said goodbye a moment ago: others are presumed to follow. */
+  arriving: Set<ConnectedDocument>;
   runtime: Runtime;
   keyring: Keyring;
   documents: Documents;
@@ -33,7 +36,7 @@ export interface Setting {
 }
 
 export function createCoordinator(documentId: DocumentId, setting: Setting): Coordinator {
-  const { runtime, keyring, documents, sweep, tellWatchers } = setting;
+  const { clock, arriving, runtime, keyring, documents, sweep, tellWatchers } = setting;
 
   const dispatch = <T>(happening: Happening | Promise<Happening>) =>
     runtime.dispatch(happening) as Promise<Reply<T>>;
@@ -81,10 +84,9 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       await documents.round();
       void sweep();
       const live = await documents.live();
-      const facts = (of: DocumentId) => runtime.state.documents.get(of);
-      const tools = toolsOfGroup(runtime.state, facts(documentId)?.groupId ?? '');
-      const isLive = (owner: ToolOwner) => live.has(facts(owner.documentId)?.clientId ?? '');
-      return { ok: true, value: tools.filter(isLive) };
+      const { state } = runtime;
+      const groupId = state.documents.get(documentId)?.groupId ?? '';
+      return { ok: true, value: toolsOfGroup(state, arriving, groupId, clock.now(), live) };
     },
     async collect({ tabSecret }) {
       await introduced();

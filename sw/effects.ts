@@ -13,6 +13,7 @@ import type { Documents } from './documents.ts';
 import type { Runtime } from './runtime.ts';
 import { isReadable, type Keyring, plainOf } from './seal.ts';
 
+type Announcement = Extract<Effect, { type: 'announce-tools' }>;
 type Command = Exclude<Effect, { type: 'summon' | 'announce-tools' }>;
 
 export function createPerformer(
@@ -22,7 +23,7 @@ export function createPerformer(
 ): (effect: Effect) => Promise<void> {
   return async (effect) => {
     if (effect.type === 'summon') return void summon(effect.documentId);
-    if (effect.type === 'announce-tools') return void announceTools(effect.groupId);
+    if (effect.type === 'announce-tools') return void announceTools(effect);
     const peer = documents.get(effect.documentId)?.peer;
     if (peer) send(peer, await unseal(effect));
   };
@@ -35,11 +36,11 @@ export function createPerformer(
     else await dispatch({ type: 'document-lost', documentId });
   }
 
-  /** Those that listen may not have met this worker yet. */
-  async function announceTools(groupId: string): Promise<void> {
-    await documents.round();
+  /** Those that listen may not have met this worker yet; those that wait have. */
+  async function announceTools({ groupId, quiet }: Announcement): Promise<void> {
+    if (!quiet) await documents.round();
     for (const [, connection] of documents.all()) {
-      if (connection.listens && connection.groupId === groupId) drop(connection.peer.toolsChanged());
+      if (connection.listens && connection.groupId === groupId) drop(connection.peer.toolsChanged(quiet));
     }
   }
 

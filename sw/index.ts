@@ -6,7 +6,7 @@
  * on a navigation) and claims no clients; until the first message of ours arrives it does nothing at all, so that a waiting
  * worker touches nothing.
  */
-import { BOUNDS, type Bounds, SIZES, type Sizes } from '../shared/bounds.ts';
+import { BOUNDS, type Bounds, PRESUMPTION, SIZES, type Sizes } from '../shared/bounds.ts';
 import { failure } from '../shared/errors.ts';
 import { freshId } from '../shared/ids.ts';
 import { fits, PATTERNS } from '../shared/parse.ts';
@@ -23,6 +23,7 @@ import { systemClock } from './clock.ts';
 import { createCoordinator, performLast, type Setting } from './coordinator.ts';
 import type { Change } from './core/event.ts';
 import { documentsInQuestion, snapshotOf } from './core/registry.ts';
+import type { ConnectedDocument } from './core/state.ts';
 import { createDocuments } from './documents.ts';
 import { createPerformer } from './effects.ts';
 import { refuse, welcome } from './link.ts';
@@ -84,7 +85,8 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
       if (watches) peer.observe(snapshotOf(runtime.state, groupId, clock.now())).catch(() => {});
     }
   });
-  const setting: Setting = { runtime, keyring, documents, sweep, tellWatchers };
+  const arriving: Setting['arriving'] = new Set();
+  const setting: Setting = { clock, arriving, runtime, keyring, documents, sweep, tellWatchers };
 
   function changed(changes: readonly Change[]): void {
     for (const change of changes) {
@@ -158,9 +160,18 @@ function startRelay(worker: ServiceWorkerGlobalScope, options: RelayOptions) {
     const { documentId, helloId, lostCalls, commands } = goodbye;
     performLast(documentId, commands, setting);
     documents.leave(documentId, helloId);
+    const left = runtime.state.documents.get(documentId);
+    if (left?.top) presume(left);
     // What a document said on its way into the back/forward cache may arrive when it is back.
     if ((documents.get(documentId)?.helloId ?? helloId) !== helloId) return;
     await runtime.dispatch({ type: 'document-left', documentId, lostCalls });
+  }
+
+  /** Another document of its tab is about to follow: as it is none yet, no client stands for it. */
+  function presume(left: ConnectedDocument): void {
+    const next = { ...left, clientId: '', readyFrom: clock.now() + PRESUMPTION };
+    arriving.add(next);
+    clock.after(PRESUMPTION, () => arriving.delete(next));
   }
 
   return { greet, bid };

@@ -18,7 +18,14 @@ export type Happening =
   | { type: 'document-lost'; documentId: DocumentId }
   /** A navigation of it ended without a new document. */
   | { type: 'document-stayed'; documentId: DocumentId }
-  | { type: 'tools-changed'; documentId: DocumentId; tools: ToolDefinition[] }
+  | {
+      type: 'tools-changed';
+      documentId: DocumentId;
+      tools: ToolDefinition[];
+      readyFrom?: number;
+      /** Readiness only. */
+      quiet?: boolean;
+    }
   | { type: 'execution-requested'; documentId: DocumentId; call: Call }
   | { type: 'cancel-requested'; executionId: ExecutionId }
   | ({ type: 'token-requested'; documentId: DocumentId } & Grant)
@@ -64,7 +71,8 @@ export type Effect =
     }
   /** Ask every client to say hello; then say whether this document did. */
   | { type: 'summon'; documentId: DocumentId }
-  | { type: 'announce-tools'; groupId: GroupId };
+  /** `quiet`: only for listings that wait. */
+  | { type: 'announce-tools'; groupId: GroupId; quiet: boolean };
 
 /** One change of the state. */
 export type Change =

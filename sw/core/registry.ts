@@ -9,11 +9,24 @@ import type { ToolOwner } from '../../shared/tool.ts';
 import { isOpen } from './execution.ts';
 import type { ConnectedDocument, Execution, State } from './state.ts';
 
-/** The tools of a group, document by document. Pure: what it lists is what the documents last announced. */
-export function toolsOfGroup(state: State, groupId: GroupId): ToolOwner[] {
-  return [...state.documents.values()]
-    .filter((document) => document.groupId === groupId && document.tools.length > 0)
-    .map(({ documentId, tabId, url, tools }) => ({ documentId, tabId, url, tools }));
+/**
+ * A group's documents and their tools, as they last announced them. Of those that do not live any more, there are the ones that
+ * another is presumed to follow, until it has. `left`: said goodbye a moment ago.
+ */
+export function toolsOfGroup(
+  { documents }: State,
+  left: Iterable<ConnectedDocument>,
+  groupId: GroupId,
+  now: number,
+  live: ReadonlySet<string>,
+): ToolOwner[] {
+  const all = [...documents.values(), ...left].filter((document) => document.groupId === groupId);
+  return all.flatMap(({ documentId, tabId, url, clientId, tools, readyFrom = 0 }) => {
+    const ready = now >= readyFrom;
+    if (live.has(clientId)) return { documentId, tabId, url, ready, tools };
+    const isFollowed = all.some((other) => other.top && other.tabId === tabId && live.has(other.clientId));
+    return ready || isFollowed ? [] : { documentId, tabId, url, ready, tools: [] };
+  });
 }
 
 /** The live document of another top-level window that goes by the same tab id, if there is one: one of the two is a copy. */

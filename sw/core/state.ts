@@ -24,6 +24,8 @@ export interface ConnectedDocument extends DocumentFacts {
   /** The browser's id of it, for `clients.get`. */
   clientId: string;
   tools: ToolDefinition[];
+  /** Milliseconds since the epoch; `Infinity` while a promise of it pends. */
+  readyFrom?: number | undefined;
 }
 
 export type ActivationState =

@@ -184,7 +184,8 @@ function eachActivation(
 function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   const { facts, clientId, announcement } = event;
   const { documentId } = facts;
-  enlist(turn, documentId, { ...facts, clientId, tools: announcement.tools });
+  const { tools, readyFrom } = announcement;
+  enlist(turn, documentId, { ...facts, clientId, tools, readyFrom });
   return each(
     turn,
     event,
@@ -193,8 +194,11 @@ function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   );
 }
 
-/** Records who is here with which tools, or that it is gone; its group is told if a listing is another one now. */
-function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument): void {
+/**
+ * Records who is here with which tools, or that it is gone; its group is told: in silence, where no tools have changed or its
+ * own events are held back.
+ */
+function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument, quiet = false): void {
   const before = turn.documents.get(documentId);
   if (document) {
     document.tools = document.tools.slice(0, turn.sizes.tools);
@@ -203,8 +207,16 @@ function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument
   } else if (turn.documents.delete(documentId)) {
     turn.changes.push({ type: 'disconnect', documentId });
   }
-  const owner = [before, document].find((one) => one && one.tools.length > 0);
-  if (owner) turn.effects.push({ type: 'announce-tools', groupId: owner.groupId });
+  const owner = document ?? before;
+  const isListed = [before, document].some((one) => one && one.tools.length > 0);
+  if (owner && (isListed || owner.readyFrom !== undefined)) {
+    const isHeld = document?.readyFrom === Infinity;
+    turn.effects.push({
+      type: 'announce-tools',
+      groupId: owner.groupId,
+      quiet: quiet || !isListed || isHeld,
+    });
+  }
 }
 
 function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'>): Answer {
@@ -235,8 +247,9 @@ function stay(turn: Turn, event: EventOf<'document-stayed'>): Answer {
   return each(turn, event, (execution) => reportHeld(turn, execution, event.documentId));
 }
 
-function changeTools(turn: Turn, { tools }: EventOf<'tools-changed'>, document: ConnectedDocument): Answer {
-  enlist(turn, document.documentId, { ...document, tools });
+function changeTools(turn: Turn, event: EventOf<'tools-changed'>, document: ConnectedDocument): Answer {
+  const { tools, readyFrom, quiet } = event;
+  enlist(turn, document.documentId, { ...document, tools, readyFrom }, quiet);
   return DONE;
 }
 

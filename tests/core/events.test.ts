@@ -672,10 +672,16 @@ describe('documents come and go', () => {
     inputSchema: '',
     annotations: null,
   };
-  const hello = (documentId: string, tools: (typeof tool)[]) => {
+  const hello = (documentId: string, tools: (typeof tool)[], readyFrom?: number) => {
     const { tabId, groupId, top, url, clientId } = aDocument(documentId);
     const facts = { documentId, tabId, groupId, top, url };
-    const announcement = { tools, calls: [], activations: [], resumptions: [] };
+    const announcement = {
+      tools,
+      ...(readyFrom !== undefined && { readyFrom }),
+      calls: [],
+      activations: [],
+      resumptions: [],
+    };
     return at({ type: 'document-connected', facts, clientId, announcement });
   };
 
@@ -687,7 +693,7 @@ describe('documents come and go', () => {
     const known = aState([], before.length > 0 ? [aDocument('target', { tools: before })] : []);
     const done = step(known, hello('target', tools));
     expect(done.changes).toEqual([{ type: 'connect', document: aDocument('target', { tools }) }]);
-    expect(done.effects).toEqual(isTold ? [{ type: 'announce-tools', groupId: 'group' }] : []);
+    expect(done.effects).toEqual(isTold ? [{ type: 'announce-tools', groupId: 'group', quiet: false }] : []);
   });
 
   test.each([
@@ -701,7 +707,9 @@ describe('documents come and go', () => {
     ]) {
       const done = step(known, event);
       expect(done.changes).toEqual([{ type: 'disconnect', documentId: 'target' }]);
-      expect(done.effects).toEqual(isTold ? [{ type: 'announce-tools', groupId: 'group' }] : []);
+      expect(done.effects).toEqual(
+        isTold ? [{ type: 'announce-tools', groupId: 'group', quiet: false }] : [],
+      );
     }
   });
 
@@ -714,7 +722,41 @@ describe('documents come and go', () => {
     const known = aState([], [aDocument('target')]);
     const done = step(known, at({ type: 'tools-changed', documentId: 'target', tools: [tool] }));
     expect(done.changes).toEqual([{ type: 'connect', document: aDocument('target', { tools: [tool] }) }]);
-    expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group' }]);
+    expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group', quiet: false }]);
+  });
+
+  test.each([
+    ['without tools, and is not ready', [], START + 1, true],
+    ['with tools, while a promise of it pends', [tool], Infinity, true],
+    ['with tools, and is not parsed', [tool], START + 1, false],
+    ['without tools, and is ready', [], 0, true],
+  ])('comes %s: listings that wait are told, events are held back', (_, tools, readyFrom, quiet) => {
+    const done = step(aState([]), hello('target', tools, readyFrom));
+    expect(done.changes).toEqual([{ type: 'connect', document: aDocument('target', { tools, readyFrom }) }]);
+    expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group', quiet }]);
+  });
+
+  test.each([
+    ['loses its readiness', 0, Infinity, true, true],
+    ['registers while it is not ready', Infinity, Infinity, false, true],
+    ['is ready again', Infinity, 0, false, false],
+    ['is leaving', 0, START + 1_000, true, true],
+  ])('a document with tools %s', (_, before, readyFrom, quiet, isSilent) => {
+    const known = aState([], [aDocument('target', { tools: [tool], readyFrom: before })]);
+    const done = step(
+      known,
+      at({ type: 'tools-changed', documentId: 'target', tools: [tool], readyFrom, quiet }),
+    );
+    expect(done.changes).toEqual([
+      { type: 'connect', document: aDocument('target', { tools: [tool], readyFrom }) },
+    ]);
+    expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group', quiet: isSilent }]);
+  });
+
+  test('leaves while a promise of it pends: that its tools are gone is told aloud', () => {
+    const known = aState([], [aDocument('target', { tools: [tool], readyFrom: Infinity })]);
+    const done = step(known, at({ type: 'document-left', documentId: 'target', lostCalls: [] }));
+    expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group', quiet: false }]);
   });
 
   test('tools of a document that is not here', () => {

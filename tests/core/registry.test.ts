@@ -3,7 +3,9 @@
  * snapshot that watchers get, which holds nothing private.
  */
 import { describe, expect, test } from 'vitest';
+import type { ToolOwner } from '../../shared/tool.ts';
 import { documentsInQuestion, rivalOf, snapshotOf, toolsOfGroup } from '../../sw/core/registry.ts';
+import type { ConnectedDocument } from '../../sw/core/state.ts';
 import {
   aDocument,
   anActivation,
@@ -27,20 +29,71 @@ const tool = (name: string) => ({
 });
 
 describe('the tools of a group', () => {
-  test('document by document, of this group, and only of those that have some', () => {
+  const owner = (documentId: string, facts: Partial<ToolOwner> = {}) => ({
+    documentId,
+    tabId: 'tab',
+    url: `https://shop.example/${documentId}`,
+    ready: true,
+    tools: [],
+    ...facts,
+  });
+  const listed = (
+    documents: ConnectedDocument[],
+    { gone = [] as string[], arriving = [] as ConnectedDocument[], now = START } = {},
+  ) => {
+    const live = new Set(
+      documents.map(({ documentId, clientId }) => (gone.includes(documentId) ? '' : clientId)),
+    );
+    live.delete('');
+    return toolsOfGroup(aState([], documents), arriving, 'group', now, live);
+  };
+
+  test('document by document, of this group, with tools or without', () => {
     const documents = [
       aDocument('shop', { tools: [tool('checkout'), tool('search')], tabId: 'one' }),
       aDocument('empty'),
       aDocument('stranger', { tools: [tool('mine')], groupId: 'elsewhere' }),
     ];
-    expect(toolsOfGroup(aState([], documents), 'group')).toEqual([
-      {
-        documentId: 'shop',
-        tabId: 'one',
-        url: 'https://shop.example/shop',
-        tools: [tool('checkout'), tool('search')],
-      },
+    expect(listed(documents)).toEqual([
+      owner('shop', { tabId: 'one', tools: [tool('checkout'), tool('search')] }),
+      owner('empty'),
     ]);
+  });
+
+  test.each([
+    ['does not say', undefined, true],
+    ['is ready', 0, true],
+    ['has a promise that pends', Infinity, false],
+    ['is presumed to be about to be', START + 1, false],
+    ['was presumed to be about to be', START, true],
+  ])('a document that %s', (_, readyFrom, ready) => {
+    expect(listed([aDocument('shop', { tools: [tool('a')], readyFrom })])).toEqual([
+      owner('shop', { ready, tools: [tool('a')] }),
+    ]);
+  });
+
+  test('not of a document that does not live any more; if another is presumed to follow it, that one is awaited', () => {
+    const tools = [tool('a')];
+    const documents = [aDocument('closed', { tools }), aDocument('leaving', { tools, readyFrom: START + 1 })];
+    const gone = ['closed', 'leaving'];
+    expect(listed(documents, { gone })).toEqual([owner('leaving', { ready: false })]);
+    expect(listed(documents, { gone, now: START + 1 })).toEqual([]);
+  });
+
+  test('what a tab is presumed to be about to have, for that time', () => {
+    const arriving = [aDocument('left', { tools: [tool('a')], clientId: '', readyFrom: START + 1_000 })];
+    expect(listed([], { arriving, now: START + 999 })).toEqual([owner('left', { ready: false })]);
+    expect(listed([], { arriving, now: START + 1_000 })).toEqual([]);
+  });
+
+  test('until the tab has it: whichever is heard of first, its hello or the goodbye', () => {
+    const next = aDocument('next');
+    const arriving = [aDocument('left', { clientId: '', readyFrom: START + 1_000 })];
+    expect(listed([next], { arriving })).toEqual([owner('next')]);
+    const leaving = aDocument('left', { readyFrom: START + 1_000 });
+    expect(listed([leaving, next], { gone: ['left'] })).toEqual([owner('next')]);
+    const frame = aDocument('frame', { top: false });
+    expect(listed([frame], { arriving })).toEqual([owner('frame'), owner('left', { ready: false })]);
   });
 });
 
