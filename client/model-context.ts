@@ -152,8 +152,13 @@ export class ModelContext extends EventTarget {
    * A snapshot of the documents in scope and their tools, once all are ready or the time is up; `gone` at once if this document
    * leaves while it waits. Rejects as `getTools()` does.
    */
-  async observe(options: ModelContextGetToolOptions = {}): Promise<Observation> {
-    return this.#observe(options);
+  observe(options: ModelContextGetToolOptions = {}): Promise<Observation> {
+    // Not `async`: a document that is destroyed while it waits runs no reaction of its own, and yet is `gone`.
+    try {
+      return this.#observe(options);
+    } catch (thrown) {
+      return Promise.reject(thrown);
+    }
   }
 
   /** The tools of this document are about to change until the promise has settled. */
