@@ -112,6 +112,6 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
 }
 
 /** A removed frame keeps its script and loses its window. */
-function isFullyActive(): boolean {
+export function isFullyActive(): boolean {
   return document.defaultView !== null && window.top !== null;
 }

@@ -11,6 +11,7 @@ import { relayFailure } from './errors.ts';
 import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import { checkOurs } from './interfaces.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
+import { isFullyActive } from './lifetime.ts';
 import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './origins.ts';
 import type { Observed, Sight } from './readiness.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
@@ -105,7 +106,7 @@ export class ModelContext extends EventTarget {
   constructor(...[key, options]: [key?: unknown, options?: RelayOptions]) {
     checkOurs(key);
     super();
-    const fire = (event: Event): unknown => this.#relay.isActive() && this.dispatchEvent(event);
+    const fire = (event: Event): unknown => isFullyActive() && this.dispatchEvent(event);
     this.#relay = options ? createRelay(options, fire) : INACTIVE;
   }
 
