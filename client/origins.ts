@@ -13,6 +13,8 @@ export const MAY_CHANGE_ORIGIN =
 
 /** The origin of an address, `null` as text for an opaque one and for what is no address. */
 export function originOf(address: string): string {
+  // Nearly always, and without the work of reading an address.
+  if (address === OWN_ORIGIN) return address;
   return URL.canParse(address) ? new URL(address).origin : 'null';
 }
 
