@@ -62,7 +62,10 @@ export function documentsInQuestion(state: State): AwaitedDocument[] {
 export function snapshotOf(state: State, groupId: GroupId, now: number): Snapshot {
   const documents = [...state.documents.values()]
     .filter((document) => document.groupId === groupId)
-    .map(({ clientId: _, tools, ...facts }) => ({ ...facts, tools: tools.map(({ name }) => name) }));
+    .map(({ clientId: _, readyFrom: __, tools, ...facts }) => ({
+      ...facts,
+      tools: tools.map(({ name }) => name),
+    }));
   const executions = [...state.executions.values()]
     .filter((execution) => execution.call.groupId === groupId)
     .map(summaryOf);

@@ -209,7 +209,7 @@ describe('a snapshot', () => {
   });
   const settled = { ending: null, as: 'tool-failed', keepUntil: START } as const;
   const documents = [
-    aDocument('shop', { tools: [tool('checkout')], top: false }),
+    aDocument('shop', { tools: [tool('checkout')], top: false, readyFrom: START }),
     aDocument('other', { groupId: 'x' }),
   ];
   const state = aState(
