@@ -1,8 +1,7 @@
 /**
  * The script tag: `<script src="/webmcp-relay.js"></script>` installs `document.modelContext` at once and registers
- * `webmcp-relay-sw.js` beside it. `data-worker`, `data-scope`, `data-register="false"` and `data-validate="false"` are the options of
- * the same names.
- * `withToken` and `takeToken` are at `webmcpRelay`.
+ * `webmcp-relay-sw.js` beside it. `data-worker`, `data-scope`, `data-register="false"` and `data-validate="false"` are
+ * the options of the same names. `withToken` and `takeToken` are at `webmcpRelay`.
  */
 import { installModelContext, takeToken, withToken } from './index.ts';
 

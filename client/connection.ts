@@ -57,7 +57,7 @@ type Argument<M extends Method> = Parameters<Coordinator[M]>[0];
 interface Unacknowledged {
   method: Method;
   argument: unknown;
-  /** Was it ever on its way to a worker that had welcomed us? */
+  /** Was it ever on its way to a worker? A call goes to none that has not welcomed us. */
   sent: boolean;
   answer(reply: Reply<never>): void;
 }

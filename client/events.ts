@@ -20,7 +20,7 @@ export interface ToolCancelEvent extends Event {
   readonly toolName: string;
 }
 
-/** Fired when tools of this tab, or readiness, changed. */
+/** Fired when tools of this tab, or of the group once listed, changed, or the tab's readiness did. */
 export interface ToolChangeEvent extends Event {
   readonly ready: boolean;
 }

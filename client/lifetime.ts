@@ -49,8 +49,9 @@ interface NavigateEventLike extends Event {
 
 export function watchLifetime(listener: LifetimeListener): Lifetime {
   const { prerendering = false } = document as { prerendering?: boolean };
+  /** Until when it is presumed to be about to be parsed; 0 once it is. */
   let parsedBy = document.readyState === 'complete' ? 0 : Date.now() + PRESUMPTION;
-  /** Until when that is presumed to bring another document; 0 while it does not. */
+  /** While it is leaving, until when another document is presumed to follow; else 0. */
   let leaving = 0;
   let departures = 0;
   let gone = false;

@@ -116,8 +116,8 @@ export class ModelContext extends EventTarget {
   }
 
   /**
-   * Registers a tool of this document (WebMCP, registerTool). Resolves once `toolchange` has fired in this tab; never waits
-   * for the worker.
+   * Registers a tool of this document (WebMCP, registerTool). Resolves once `toolchange` has fired in this tab, at once
+   * where that is held back; never waits for the worker.
    *
    * Rejects with `InvalidStateError` (`duplicate-name`, `invalid-tool`, `inactive-document`), `QuotaExceededError`
    * (`too-large`, `too-many`), `SecurityError` (`invalid-origin`), a `TypeError` for a missing or mistyped member, or the

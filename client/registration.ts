@@ -1,5 +1,6 @@
 /**
- * The service worker's registration: makes it, or finds the site's own, and waits until a worker of it is active.
+ * The service worker's registration: makes it, or finds the site's own, and waits until a worker of it is active. Until it is
+ * found, the worker that controls the page may stand for it.
  *
  * Kept: a registration of the site's own is never replaced. Waits are bounded by whoever asks.
  */

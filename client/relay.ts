@@ -41,7 +41,7 @@ import { tooLarge } from './values.ts';
 import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
-  /** Address of the worker's script. Default: `webmcp-relay-sw.js` beside the page's root. */
+  /** Address of the worker's script. Default: `/webmcp-relay-sw.js`. */
   worker?: string | URL;
   /** Default: the folder of the worker's script. */
   scope?: string | undefined;
@@ -300,7 +300,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     });
   }
 
-  /** Tells the documents of this tab, and the worker: once a task, however much changed. `tools`: some of those did. */
+  /** Tells the documents of this tab, and the worker: once a task, however much changed. `ofTools`: tools did. */
   function changed(ofTools = false): Promise<void> {
     quiet &&= !ofTools;
     announcedChange ??= new Promise((resolve) => {

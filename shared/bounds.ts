@@ -11,9 +11,9 @@ export interface Bounds {
   acknowledging: number;
   /** One step of storage. */
   storage: number;
-  /** Waiting for documents to be ready. */
+  /** Waiting for documents to be ready, in a listing. */
   readiness: number;
-  /** Noticing that a document is gone. */
+  /** Noticing that a document is gone which the browser cannot be asked about. */
   noticing: number;
 }
 

@@ -1,10 +1,10 @@
 /**
  * The relay's half of a service worker.
  *
- * Owns: the worker's message listener, its generation and its lock, the greeting and the goodbye, and the pulse: while there
- * are executions, time passes for them and it is asked who still exists. It installs no `fetch` listener (a site pays nothing
- * on a navigation) and claims no clients; until the first message of ours arrives it does nothing at all, so that a waiting
- * worker touches nothing.
+ * Owns: the worker's message listener, its generation and its lock, the greeting and the goodbye, who is presumed to follow a
+ * document that left, and the pulse: while there are executions, time passes for them and it is asked who still exists. It
+ * installs no `fetch` listener (a site pays nothing on a navigation) and claims no clients; until the first message of ours
+ * arrives it does nothing at all, so that a waiting worker touches nothing.
  */
 import { BOUNDS, type Bounds, PRESUMPTION, SIZES, type Sizes } from '../shared/bounds.ts';
 import { failure } from '../shared/errors.ts';
@@ -32,7 +32,7 @@ import { createKeyring } from './seal.ts';
 import { createStore } from './store.ts';
 
 export interface RelayOptions {
-  /** Milliseconds; defaults in `semantics.md`, Errors. */
+  /** Milliseconds; defaults in the README. */
   bounds?: Partial<Bounds>;
   sizes?: Partial<Sizes>;
 }

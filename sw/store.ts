@@ -30,7 +30,7 @@ type Executions = IDBPObjectStore<Schema, ['executions'], 'executions', 'readwri
 export interface Query {
   ids: readonly ExecutionId[];
   digest: TokenDigest | null;
-  /** Given where what the query names should be known already: does a record say more? */
+  /** Given where `decide` knows by itself what the query names, unless a record says more: does it? */
   isNews?: ((record: Execution) => boolean) | undefined;
   /** Must it outlive a loss of power? Everything outlives the worker's death and the browser's. */
   strict?: boolean;
@@ -125,7 +125,7 @@ function openDatabase(onClosed: () => void): Promise<Database> {
 }
 
 /**
- * Where what the query names should be known, `decide` is asked at once, with no records, and what it writes waits
+ * Where what the query names may be known already, `decide` is asked at once, with no records, and what it writes waits
  * behind the reading: should that bring news (another worker's), the transaction is thrown away and begun again.
  */
 async function runTransaction<T extends Writes>(

@@ -1,7 +1,7 @@
 /**
- * Who is connected, and which tools they offer.
+ * Who is connected, and which tools they offer; who is presumed to follow.
  *
- * Kept: a document that said goodbye or is gone is not in here; a tab's id is held by one live window (`design.md`, Identity).
+ * Kept: a document that said goodbye or is gone offers no tools; a tab's id is held by one live window (`decisions/12`).
  */
 import type { GroupId } from '../../shared/ids.ts';
 import type { DocumentFacts, Snapshot } from '../../shared/protocol.ts';

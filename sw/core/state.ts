@@ -21,7 +21,7 @@ export interface State {
 }
 
 export interface ConnectedDocument extends DocumentFacts {
-  /** The browser's id of it, for `clients.get`. */
+  /** The browser's id of it, as `clients.matchAll` has it. */
   clientId: string;
   tools: ToolDefinition[];
   /** Milliseconds since the epoch; `Infinity` while a promise of it pends. */

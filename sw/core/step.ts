@@ -1,8 +1,8 @@
 /**
  * One event, one step: which executions it concerns, what becomes of them, what is answered.
  *
- * Pure: reads the state, changes nothing, awaits nothing; time and ids come in with the event. The shell applies `changes`,
- * commits those that are stored, and only then performs `effects` (I1).
+ * Pure: reads the state, changes nothing, awaits nothing; time and ids come in with the event. The shell commits those
+ * `changes` that are stored, applies all, and only then performs `effects` (I1).
  */
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { DocumentId, ExecutionId } from '../../shared/ids.ts';
