@@ -52,7 +52,7 @@ interface CallHere extends KeyedCall {
   fail(error: ErrorRecord): void;
 }
 
-/** An execution that lost its caller, collected by this document (`semantics.md`, The caller leaves). */
+/** An execution that lost its caller, collected by this document (`decisions/11`). */
 export interface PendingExecutionHandle {
   readonly id: ExecutionId;
   readonly toolName: string;

@@ -9,7 +9,7 @@ import {
 } from '../shared/errors.ts';
 import type { Reply } from '../shared/protocol.ts';
 
-/** The own members of every DOMException that this runtime rejects with (`semantics.md`, Errors). */
+/** The own members of every DOMException that this runtime rejects with (README, Errors). */
 export interface RelayError extends DOMException {
   /** Stable; branch on this. */
   readonly reason: Reason;

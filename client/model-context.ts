@@ -206,7 +206,7 @@ export class ModelContext extends EventTarget {
 
   /**
    * Runs a listed tool and resolves with the text of its final result: a string as itself, anything else as JSON, `null`
-   * for `undefined` (WebMCP, executeTool; `semantics.md`, Values). A tool that asks for continuation tokens gives outputs,
+   * for `undefined` (WebMCP, executeTool; README, Values). A tool that asks for continuation tokens gives outputs,
    * and its result is the last answer of the chain, whatever pages that takes.
    *
    * Rejects with the signal's reason, a `TypeError` for an input that is not an object, or a RelayError.

@@ -1,5 +1,5 @@
 /**
- * Inputs and results as text: the one mapping, whether a call is direct, relayed or resumed (`semantics.md`, Values).
+ * Inputs and results as text: the one mapping, whether a call is direct, relayed or resumed (README, Values).
  */
 import { isLonger } from '../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../shared/errors.ts';

@@ -1,5 +1,5 @@
 /**
- * The waits and sizes of the runtime (`semantics.md`, Errors). Every wait is bounded by one of these;
+ * The waits and sizes of the runtime (README, Bounds and sizes). Every wait is bounded by one of these;
  * a running callback is not.
  */
 

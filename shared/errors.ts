@@ -5,7 +5,7 @@
  */
 import type { ExecutionId } from './ids.ts';
 
-/** Each reason with the `name` of the DOMException that carries it (`semantics.md`, Errors). */
+/** Each reason with the `name` of the DOMException that carries it (README, Errors). */
 export const ERROR_NAMES = {
   'duplicate-name': 'InvalidStateError',
   'invalid-tool': 'InvalidStateError',

@@ -1,5 +1,5 @@
 /**
- * Sealing: what is stored cannot be read without a key that is not stored (`design.md`, Storage).
+ * Sealing: what is stored cannot be read without a key that is not stored (`decisions/06`).
  *
  * One primitive, AES-GCM with a random nonce. Three keys use it: an execution's own, one derived from a continuation
  * token, and a tab's secret.

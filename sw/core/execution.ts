@@ -230,7 +230,7 @@ export function loseActivation(
   }
 }
 
-/** The caller is gone (`semantics.md`, The caller leaves). */
+/** The caller is gone (`decisions/11`). */
 export function loseCaller(turn: Turn, execution: Execution, reason: 'navigated' | 'document-lost'): void {
   const { call, tokens, activations, met } = execution;
   execution.callerDocumentId = null;
