@@ -214,7 +214,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       versions: PROTOCOL_VERSIONS,
       helloId: freshId(),
       ...facts,
-      top: window.top === window,
+      top: isTop(),
       url: withoutToken(location.href),
       listens,
       announcement: {

@@ -36,10 +36,9 @@ export interface ToolEntry extends ToolDefinition {
 }
 
 export interface Tools {
-  /** Throws a RelayError, whatever making a text of the schema throws, or at last what `admit` does. */
+  /** Throws a RelayError, whatever reading the schema throws, or at last what `admit` does. */
   register(draft: ToolDraft, admit: () => void): ToolEntry;
-  /** Says whether it was there. */
-  unregister(id: RegistrationId): boolean;
+  unregister(id: RegistrationId): void;
   find(id: RegistrationId): ToolEntry | undefined;
   list(): ToolDefinition[];
 }

@@ -22,7 +22,7 @@ import type { ToolDefinition, ToolOwner } from './tool.ts';
 export const PROTOCOL_VERSIONS: readonly number[] = [1];
 
 /** All messages that are not on a relay's own port have a `type` that begins so; whatever else arrives is a site's own. */
-export const PREFIX = 'webmcp-relay:';
+const PREFIX = 'webmcp-relay:';
 export const HELLO = `${PREFIX}hello`;
 export const GOODBYE = `${PREFIX}goodbye`;
 /** Worker → every client, from a worker that has just started and needs its documents: say hello. */

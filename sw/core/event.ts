@@ -4,9 +4,18 @@
  */
 import type { ErrorRecord } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, ExecutionId, GroupId, TokenDigest } from '../../shared/ids.ts';
-import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
+import type {
+  Announcement,
+  Call,
+  DocumentFacts,
+  End,
+  Ending,
+  Grant,
+  Reply,
+  Value,
+} from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
-import type { ConnectedDocument, Ending, Execution, State, Token, Value } from './state.ts';
+import type { ConnectedDocument, Execution, State, Token } from './state.ts';
 
 export type Event = { now: number } & Happening;
 

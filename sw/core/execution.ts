@@ -19,9 +19,9 @@
  */
 import type { ErrorRecord, Reason } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, TokenDigest } from '../../shared/ids.ts';
-import type { Call, End, Output } from '../../shared/protocol.ts';
+import type { Call, End, Ending, Output, Value } from '../../shared/protocol.ts';
 import { type Turn, tell } from './event.ts';
-import type { Activation, ActivationState, Ending, Execution, Token, Value } from './state.ts';
+import type { Activation, ActivationState, Execution, Token } from './state.ts';
 import { expireTokens, isOutstanding, moveToken, startLifetimes } from './token.ts';
 
 export type ActivationEvent =

@@ -117,5 +117,3 @@ export function withRecords(
   }
   return executions;
 }
-
-export type { Ending, Value };

@@ -3,18 +3,10 @@
  * what it expects in a few words. Knows the core's types and nothing of its rules.
  */
 import { BOUNDS, SIZES } from '../../shared/bounds.ts';
-import type { Call, End, Grant, Reply } from '../../shared/protocol.ts';
+import type { Call, End, Ending, Grant, Reply, Value } from '../../shared/protocol.ts';
 import type { Sealed } from '../../shared/seal.ts';
 import type { Event, Happening, Step } from '../../sw/core/event.ts';
-import type {
-  Activation,
-  ConnectedDocument,
-  Ending,
-  Execution,
-  State,
-  Token,
-  Value,
-} from '../../sw/core/state.ts';
+import type { Activation, ConnectedDocument, Execution, State, Token } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';
 
 /** When a test's clock starts: a round number, far from zero. */
