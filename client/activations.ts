@@ -43,9 +43,10 @@ export interface ActivationSurroundings {
   limit: number;
   lifetime: Lifetime;
   fire(event: Event): void;
-  /** Makes a continuation token and has it stored; resolves with it. */
+  /** Makes a continuation token and has it stored; resolves with it. `isOwn`: the caller is of this tab. */
   requestToken(
     grant: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
+    isOwn: boolean,
   ): Promise<Reply<string>>;
   send: Connection['send'];
 }
@@ -158,7 +159,7 @@ export function createActivations({
       return { ok: false, error: failure('not-running', true) };
     }
     caller?.tokenRequested();
-    const request = requestToken({ ...asking, lifetime: lifetimeOfToken });
+    const request = requestToken({ ...asking, lifetime: lifetimeOfToken }, caller !== null);
     requests.add(request);
     try {
       const reply = await request;

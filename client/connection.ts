@@ -265,6 +265,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     if (!active) return owner.activated.then(() => send(method, argument));
     const patient = PATIENT.includes(method);
     if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
+    if (method === 'cancel') takeBack(argument as Argument<'cancel'>);
     return new Promise((resolve) => {
       const answering = bounds.storage + bounds.acknowledging;
       const doubt = setTimeout(renew, answering);
@@ -285,6 +286,16 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
   }
 
   const isKnown = (): boolean => link !== undefined || state === 'connecting';
+
+  /** A call that is cancelled is not sent any more: the hello would let its cancel overtake it. */
+  function takeBack({ executionId }: Argument<'cancel'>): void {
+    for (const entry of outbox) {
+      const { call } = entry.argument as Partial<Argument<'execute'>>;
+      if (entry.method === 'execute' && call?.executionId === executionId) {
+        entry.answer(failed(entry, failure('aborted', false)));
+      }
+    }
+  }
 
   function leave({ documentId, lostCalls, missed }: Parameters<Connection['leave']>[0]): void {
     const commands = [...outbox]

@@ -74,7 +74,8 @@ export function createReadiness(
     };
     pending += 1;
     renewal ??= whenReady();
-    Promise.resolve(promise).then(settled, settled);
+    // Not `Promise.resolve`, which gives back a promise whose `then` may be anything.
+    new Promise((resolve) => resolve(promise)).then(settled, settled);
     changed();
   }
 
@@ -96,7 +97,7 @@ export function createReadiness(
       // Taken before it lists, so that no change falls in between.
       const next = change;
       const { documents, ready } = await list();
-      const left = start + bound - performance.now();
+      const left = bound - (performance.now() - start);
       if (ready || !(left > 0)) return { state: ready ? 'ready' : 'timeout', documents };
       // Nobody tells that a presumption has run out.
       await within(Math.min(left, PRESUMPTION), next);

@@ -40,9 +40,14 @@ export function addressOf({ worker }: RegistrationOptions): URL {
  * milliseconds on every page.
  */
 export function controllerOf(options: RegistrationOptions): ServiceWorker | null {
-  const { controller = null } = navigator.serviceWorker ?? {};
-  const isMeant = options.register === false || controller?.scriptURL === addressOf(options).href;
-  return isMeant ? controller : null;
+  try {
+    const { controller } = navigator.serviceWorker;
+    const isMeant = options.register === false || controller?.scriptURL === addressOf(options).href;
+    return isMeant ? controller : null;
+  } catch {
+    // There is none, or a sandboxed frame may not even look.
+    return null;
+  }
 }
 
 async function obtain(

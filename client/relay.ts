@@ -240,6 +240,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   /** Makes the token here, so that a repeated request is the same request (rule 2). */
   async function requestToken(
     request: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
+    isOwn: boolean,
   ): Promise<Reply<string>> {
     await connection.ready;
     const { error } = connection.status();
@@ -247,14 +248,16 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     if (error !== null) return { ok: false, error };
     const token = freshSecret();
     const { call, key } = request;
-    const ownTab = call !== null && call.callerTabId === identity.current.tabId;
+    const { tabId, groupId, tabSecret } = identity.current;
     const [digest, tokenKey, tabKey, sealed] = await Promise.all([
       digestOf(token),
       secretOf(token).then((secret) => seal(key, secret)),
-      ownTab ? seal(key, identity.current.tabSecret) : (call?.tabKey ?? null),
+      isOwn ? seal(key, tabSecret) : (call?.tabKey ?? null),
       call && seal(JSON.stringify(call.input.text), key),
     ]);
-    const stored = call && sealed && { ...call, tabKey, input: { ...call.input, sealed } };
+    // A caller of this tab goes by what the tab is called by now: it may have called before that was known.
+    const caller = isOwn && { callerTabId: tabId, groupId };
+    const stored = call && sealed && { ...call, ...caller, tabKey, input: { ...call.input, sealed } };
     const grant: Grant = { ...request, call: stored, digest, tokenKey };
     const reply = await send('grant', grant);
     return reply.ok ? { ok: true, value: token } : reply;

@@ -2,7 +2,7 @@
  * Inputs and results as text: the one mapping, whether a call is direct, relayed or resumed (README, Values).
  */
 import { isLonger } from '../shared/bounds.ts';
-import { type ErrorRecord, failure } from '../shared/errors.ts';
+import { asText, type ErrorRecord, failure } from '../shared/errors.ts';
 import { check, checkObject, objectText } from './check.ts';
 
 /**
@@ -34,7 +34,7 @@ export function resultText(value: unknown, limit: number): { text: string | null
     return { text };
   } catch (thrown) {
     const path = pathOfOffender(value);
-    const message = `The result cannot be JSON${path && ` at ${path}`}: ${String(thrown)}`;
+    const message = `The result cannot be JSON${path && ` at ${path}`}: ${asText(thrown)}`;
     return failure('not-serialisable', true, message);
   }
 }

@@ -96,7 +96,8 @@ function read(object: object, member: string): unknown {
   }
 }
 
-function asText(value: unknown): string {
+/** As `String()` has it; `''` where that throws. */
+export function asText(value: unknown): string {
   try {
     return String(value).slice(0, TEXT_LIMIT);
   } catch {

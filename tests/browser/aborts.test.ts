@@ -48,6 +48,31 @@ describe('in another tab', () => {
     expect(await tool.evaluate(() => lab.log)).not.toContain('began wait');
   });
 
+  test('while its worker starts: it is not sent any more', async () => {
+    const { tool, agent } = await bench.pair();
+    await waits(tool);
+    await tool.evaluate(() => lab.register('after', () => 'after'));
+    const entries = await agent.evaluate(async () => {
+      // A window cannot be copied, and these have none.
+      return Promise.all([lab.find('wait'), lab.find('after')]);
+    });
+    await bench.browser.stopWorkers();
+    const settled = await agent.evaluate(async ([wait, after]) => {
+      const { modelContext } = document;
+      const controller = new AbortController();
+      const call = modelContext.executeTool(wait as never, {}, { signal: controller.signal });
+      await Promise.resolve();
+      controller.abort('never mind');
+      return [
+        await lab.settled(call),
+        // Sent behind it: had that been sent, it would have begun by now.
+        await lab.settled(modelContext.executeTool(after as never)),
+      ];
+    }, entries);
+    expect(settled).toEqual([aborted('never mind'), { value: 'after' }]);
+    expect(await tool.evaluate(() => lab.log)).not.toContain('began wait');
+  });
+
   test('while it is queued: it rejects at once, and what began is told', async () => {
     const { tool, agent } = await bench.pair();
     await tool.evaluate(() =>

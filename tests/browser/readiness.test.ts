@@ -123,6 +123,30 @@ describe('waitForToolsUntil', () => {
     expect(await changes(page)).toEqual(['toolchange false', 'toolchange true']);
   });
 
+  test('a promise whose own then throws, or settles twice, counts once', async () => {
+    const page = await bench.open();
+    const states = await page.evaluate(async () => {
+      const { modelContext } = document;
+      const odd = (then: (settle: () => void) => void) => Object.assign(Promise.resolve(), { then });
+      const state = async () => (await modelContext.observe({ readyTimeout: 50 })).state;
+      modelContext.waitForToolsUntil(
+        odd(() => {
+          throw new Error('odd');
+        }),
+      );
+      const thrown = await state();
+      modelContext.waitForToolsUntil(
+        odd((settle) => {
+          settle();
+          settle();
+        }),
+      );
+      modelContext.waitForToolsUntil(lab.gate('a'));
+      return [thrown, await state()];
+    });
+    expect(states).toEqual(['ready', 'timeout']);
+  });
+
   test('several at once, and new ones while it waits: ready when the last has settled', async () => {
     const page = await bench.open();
     await watchChanges(page);

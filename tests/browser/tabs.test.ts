@@ -204,6 +204,35 @@ describe('who is who', () => {
     expect(tabs).toBe(2);
   });
 
+  test('a call that a duplicated tab made before it knew its id is its own: its next page goes on with it', async () => {
+    bench.site.page(
+      '/early',
+      `${LAB}<script>
+        lab.register('early', async (input, { invocation }) => {
+          lab.tokens = [await invocation.requestToken()];
+          lab.open('token');
+          return new Promise(() => {});
+        });
+        document.modelContext
+          .getTools({ scope: 'document', readyTimeout: 0 })
+          .then(([tool]) => document.modelContext.executeTool(tool, { n: 1 }))
+          .catch(() => {});
+      </script>`,
+    );
+    const page = await bench.open();
+    const copy = await duplicate(page, '/early');
+    const token = await copy.evaluate(() => lab.gate('token').then(() => lab.tokens[0] as string));
+    await copy.goto(`${bench.site.origin}/one`);
+    await ready(copy);
+    const gone = await page.evaluate(async () => (await document.modelContext.getPendingExecutions()).length);
+    const outcome = await copy.evaluate(async (token) => {
+      const [pending] = await document.modelContext.getPendingExecutions();
+      await document.modelContext.resumeTool(token, (input) => `resumed ${input.n}`);
+      return pending?.outcome;
+    }, token);
+    expect([gone, outcome]).toEqual([0, 'resumed 1']);
+  });
+
   test('a duplicated tab does not collect what is the original tab’s', async () => {
     const page = await bench.open();
     await page.evaluate(() =>

@@ -41,6 +41,7 @@ const refused: Record<string, [source: string, names: string]> = {
   symbol: [`Symbol('s')`, 'symbol'],
   cyclic: [`(() => { const a = { b: { c: null } }; a.b.c = a; return a; })()`, '$.b.c'],
   'throwing getter': [`({ list: [1, { get bad() { throw new Error('no'); } }] })`, '$.list.1.bad'],
+  'throwing getter, without a text': [`({ get bad() { throw Object.create(null); } })`, '$.bad'],
   'throwing toJSON': [`({ when: { toJSON() { throw new Error('no'); } } })`, '$.when'],
   'toJSON that gives nothing': [`({ toJSON: () => undefined })`, ''],
 };
