@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Browser, engines, launch, type Page } from './driver/index.ts';
-import { checkoutPages, served } from './pages.ts';
+import { checkoutPages, RELAY, served } from './pages.ts';
 import { type Site, startSite } from './site.ts';
 
 const WORKER = readFileSync(new URL('../../dist/webmcp-relay-sw.js', import.meta.url), 'utf8');
@@ -15,6 +15,15 @@ let requests = 0;
 beforeAll(async () => {
   site = await startSite();
   checkoutPages(site);
+  // It only listens: a worker that is asked again and again is not idle, and Chromium waits with the update until it is.
+  site.page(
+    '/watching',
+    `<script>
+      const changed = new Promise((resolve) => {
+        navigator.serviceWorker.addEventListener('controllerchange', resolve, { once: true });
+      });
+    </script>${RELAY}`,
+  );
   site.route('/webmcp-relay-sw.js', () => {
     requests += 1;
     const answer = `addEventListener('message', ({ data, ports: [port] }) => data === 'version?' && port.postMessage(${version}));`;
@@ -52,9 +61,11 @@ describe.each(engines)('%s', (engine) => {
     expect(await shop.evaluate(activeVersion)).toBe(1);
     const before = requests;
     version = 2;
-    await shop.goto(`${site.origin}/billing`);
-    await shop.waitFor(`(${activeVersion})().then((version) => version === 2)`);
+    await shop.goto(`${site.origin}/watching`);
+    await shop.evaluate('changed.then(() => {})');
+    expect(await shop.evaluate(activeVersion)).toBe(2);
     expect(requests).toBe(before + 1);
+    await shop.goto(`${site.origin}/billing`);
     expect(await served(shop)).toBe('shared');
     const agent = await shop.waitForPopup(() => shop.evaluate(() => void window.open('/agent')));
     await served(agent);
