@@ -277,6 +277,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     /** `pagehide`: whatever runs in it is over for good. */
     leaves({ destroyed = false, crash = false } = {}): void {
       const lost = [...awaited.values()].filter(({ known, outcome }) => known === 'no' && outcome === null);
+      for (const { call, target } of lost) {
+        if (target?.documentId !== documentId) target?.drops(call.executionId);
+      }
       for (const waiting of lost) waiting.outcome = NAVIGATED;
       for (const { happening, replied } of outbox.filter(isLast)) {
         const reply = world.dispatch(happening);
