@@ -1,5 +1,5 @@
 /**
- * The page's end of its port to the worker: says hello, waits for the answer, and hands over a link.
+ * The page's end of its port to the worker: says hello, and hands over a link at once, with the answer to come.
  * The one place where the page meets Comlink.
  */
 import { expose, wrap } from 'comlink';

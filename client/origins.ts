@@ -1,4 +1,4 @@
-/** Origins that pages name: for whom a tool is, whose tools they want. */
+/** Origins: our own, and those that pages name, for whom a tool is or whose tools they want. */
 import { relayFailure } from './errors.ts';
 
 /** Our own; `null` as text where it is opaque. */
