@@ -1,7 +1,7 @@
-// Builds the five published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
+// Builds the six published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
 // elsewhere or with other definitions.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as esbuild from 'esbuild';
 import { minify } from 'terser';
@@ -17,23 +17,66 @@ const outputs = [
   { name: 'index', entry: 'client/index.ts', format: 'esm' },
   { name: 'sw', entry: 'sw/index.ts', format: 'esm' },
   { name: 'webmcp-relay-validator', entry: 'client/validator.ts', format: 'esm' },
+  { name: 'webmcp-relay-register', entry: 'client/register.ts', format: 'esm' },
 ];
 
 /** workbox-window's modern build: its default one is for browsers that have no service workers to speak of. */
 const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 
 /**
- * The validator is a file beside the one that imports it, whatever kind of script that is: pages without schemas never load it.
+ * What most pages never need is a file beside the one that imports it, whatever kind of script that is.
  * @type {esbuild.Plugin}
  */
-const validatorBeside = {
-  name: 'validator-beside',
+const filesBeside = {
+  name: 'files-beside',
   setup({ onResolve }) {
-    onResolve({ filter: /\/validator\.ts$/ }, ({ kind }) =>
-      kind === 'dynamic-import' ? { path: './webmcp-relay-validator.js', external: true } : undefined,
+    onResolve({ filter: /\/(validator|register)\.ts$/ }, ({ kind, path }) =>
+      kind === 'dynamic-import'
+        ? { path: `./webmcp-relay-${basename(path, '.ts')}.js`, external: true }
+        : undefined,
     );
   },
 };
+
+/**
+ * Comlink can do more than commands to the methods of one object: its source is bundled without the rest. One that is not found
+ * as it was ends the build: then a newer Comlink has to be read again.
+ */
+const UNUSED_OF_COMLINK = [
+  // Requests other than method calls.
+  ...['GET', 'SET', 'CONSTRUCT', 'ENDPOINT', 'RELEASE'].map((type) =>
+    RegExp(`case "${type}".*?break;\\n`, 's'),
+  ),
+  /if \(type === "RELEASE".*?\n {12}\}\n/s,
+  /const r = requestResponseMessage.*?r\.then\.bind\(r\);/s,
+  /if \(last === createEndpoint\).*?\n {12}\}\n/s,
+  /if \(last === "bind"\).*?\n {12}\}\n/s,
+  / {8}set\(_target, prop, rawValue\) \{.*?\n {8}\},\n/s,
+  / {8}construct\(_target, rawArgumentList\) \{.*?\n {8}\},\n/s,
+  // Objects that stay where they are, and letting go of them.
+  /\["proxy", proxyTransferHandler\],/,
+  /if \(prop === releaseProxy\) \{.*?\n {12}\}\n/s,
+  /throwIfProxyReleased\(isProxyReleased\);/g,
+  // Windows of other origins.
+  /if \(!isAllowedOrigin.*?\n {8}\}\n/s,
+];
+
+/** @type {esbuild.Plugin} */
+const comlinkTrimmed = {
+  name: 'comlink-trimmed',
+  setup({ onLoad }) {
+    onLoad({ filter: /comlink\.mjs$/ }, ({ path }) => ({
+      contents: UNUSED_OF_COMLINK.reduce(without, readFileSync(path, 'utf8')),
+    }));
+  },
+};
+
+/** @param {string} source @param {RegExp} part */
+function without(source, part) {
+  const rest = source.replace(part, '');
+  if (rest === source) throw new Error(`Comlink has changed: ${part} is not in it.`);
+  return rest;
+}
 
 /** Members that only the libraries know of: workbox-window's private ones, its events', Comlink's handlers'. */
 const LIBRARIES_OWN =
@@ -88,7 +131,7 @@ async function buildOne({ name, entry, format }, outdir, define) {
     // The oldest of the engines that the tests run: Safari 17, Firefox ESR.
     target: 'es2022',
     alias,
-    plugins: [validatorBeside],
+    plugins: [filesBeside, comlinkTrimmed],
     define,
     logLevel: 'warning',
   });

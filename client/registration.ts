@@ -4,7 +4,6 @@
  *
  * Kept: a registration of the site's own is never replaced. Waits are bounded by whoever asks.
  */
-import { Workbox } from 'workbox-window';
 import { relayFailure } from './errors.ts';
 
 export interface RegistrationOptions {
@@ -78,7 +77,8 @@ async function register(
     const existing = await container.getRegistration(scope);
     // Another worker at our scope stays: it serves us if it includes the relay. The browser itself keeps ours up to date.
     if (existing?.scope === scope && existing.active) return existing;
-    return (await new Workbox(href, { scope }).register({ immediate: true })) as ServiceWorkerRegistration;
+    const { registerWorker } = await import('./register.ts');
+    return (await registerWorker(href, scope)) as ServiceWorkerRegistration;
   } catch (error) {
     throw relayFailure('no-service-worker', false, `The worker could not be registered: ${error}`);
   }
