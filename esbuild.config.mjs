@@ -1,4 +1,4 @@
-// Builds the six published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
+// Builds the seven published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
 // elsewhere or with other definitions.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -17,6 +17,7 @@ const outputs = [
   { name: 'index', entry: 'client/index.ts', format: 'esm' },
   { name: 'sw', entry: 'sw/index.ts', format: 'esm' },
   { name: 'webmcp-relay-validator', entry: 'client/validator.ts', format: 'esm' },
+  { name: 'webmcp-relay-direct-ports', entry: 'client/direct-ports.ts', format: 'esm' },
   { name: 'webmcp-relay-register', entry: 'client/register.ts', format: 'esm' },
 ];
 
@@ -30,7 +31,7 @@ const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 const filesBeside = {
   name: 'files-beside',
   setup({ onResolve }) {
-    onResolve({ filter: /\/(validator|register)\.ts$/ }, ({ kind, path }) =>
+    onResolve({ filter: /\/(direct-ports|register|validator)\.ts$/ }, ({ kind, path }) =>
       kind === 'dynamic-import'
         ? { path: `./webmcp-relay-${basename(path, '.ts')}.js`, external: true }
         : undefined,
@@ -57,6 +58,8 @@ const UNUSED_OF_COMLINK = [
   /\["proxy", proxyTransferHandler\],/,
   /if \(prop === releaseProxy\) \{.*?\n {12}\}\n/s,
   /throwIfProxyReleased\(isProxyReleased\);/g,
+  // Values that a message cannot hold: replies are plain.
+  /\n {12}\.catch\(\(error\) => \{.*?\n {8}\}\)/s,
   // Windows of other origins.
   /if \(!isAllowedOrigin.*?\n {8}\}\n/s,
 ];

@@ -5,7 +5,7 @@
  * away is over for good, even if the document returns; an end is kept until whoever must have it has it.
  */
 import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
-import type { ActivationId } from '../shared/ids.ts';
+import type { ActivationId, ExecutionId } from '../shared/ids.ts';
 import type {
   Acknowledgement,
   Activate,
@@ -22,14 +22,14 @@ import { ModelContextToolInvocation, type ToolExecuteCallback } from './invocati
 import type { Lifetime } from './lifetime.ts';
 import { nextTask, remember } from './task.ts';
 import { resultText } from './values.ts';
-import type { LocalCaller } from './window-tree.ts';
+import type { Caller } from './window-tree.ts';
 
 /** It is here while it waits and runs, and then for as long as somebody may need its end. */
 interface ActivationHere {
   /** What a worker has to know of it. `stored`: it was granted a token, or is a resumed one. */
   readonly facts: AnnouncedActivation;
-  /** The caller in this tab; `null` if the worker commanded it. */
-  readonly caller: LocalCaller | null;
+  /** `null` if the worker commanded it. */
+  readonly caller: Caller | null;
   readonly toolName: string;
   /** Once it has started. */
   controller?: AbortController;
@@ -46,7 +46,7 @@ export interface ActivationSurroundings {
   /** Makes a continuation token and has it stored; resolves with it. `isOwn`: the caller is of this tab. */
   requestToken(
     grant: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
-    isOwn: boolean,
+    isOwn?: boolean,
   ): Promise<Reply<string>>;
   send: Connection['send'];
 }
@@ -60,12 +60,14 @@ export interface Activations {
    */
   begin(
     command: Omit<Activate, 'refuseAfter'>,
-    caller: LocalCaller | null,
+    caller: Caller | null,
     find: () => ToolExecuteCallback | undefined,
     ready: Promise<ErrorRecord | undefined>,
   ): void;
   /** Nobody wants what it may still give: aborts it if it runs, forgets its end. */
   drop(id: ActivationId): void;
+  /** Its direct caller has cancelled it, and may not know that the worker has it. */
+  cancel(id: ExecutionId): void;
   /** The document goes away. */
   leave(): void;
   announced(): AnnouncedActivation[];
@@ -159,7 +161,7 @@ export function createActivations({
       return { ok: false, error: failure('not-running', true) };
     }
     caller?.tokenRequested();
-    const request = requestToken({ ...asking, lifetime: lifetimeOfToken }, caller !== null);
+    const request = requestToken({ ...asking, lifetime: lifetimeOfToken }, caller?.isOwn);
     requests.add(request);
     try {
       const reply = await request;
@@ -167,6 +169,10 @@ export function createActivations({
         facts.stored = true;
         facts.call = null;
         caller?.stored();
+        // Cancelled meanwhile: who did so may not have been able to tell a worker that had not heard of the call.
+        if (!here.has(facts.activationId) && lifetime.isActive()) {
+          void send('cancel', { executionId: facts.executionId });
+        }
       }
       return reply;
     } finally {
@@ -174,16 +180,22 @@ export function createActivations({
     }
   }
 
+  function drop(id: ActivationId): void {
+    const activation = here.get(id);
+    here.delete(id);
+    if (!activation?.controller || activation.facts.end) return;
+    const { controller, toolName } = activation;
+    controller.abort();
+    fire(new ToolCancelEvent('toolcancel', { toolName }));
+  }
+
   return {
     acknowledged: (id) => (here.has(id) ? null : begun.has(id) ? failure('navigated', true) : undefined),
     begin,
-    drop(id) {
-      const activation = here.get(id);
-      here.delete(id);
-      if (!activation?.controller || activation.facts.end) return;
-      const { controller, toolName } = activation;
-      controller.abort();
-      fire(new ToolCancelEvent('toolcancel', { toolName }));
+    drop,
+    cancel(executionId) {
+      if (here.get(executionId)?.facts.stored) void send('cancel', { executionId });
+      drop(executionId);
     },
     leave() {
       for (const [id, { facts, caller, controller }] of here) {

@@ -1,8 +1,8 @@
 /**
  * The calls that wait in this document: its own, and those that it collected from an earlier document of the tab.
  *
- * Kept: I6, each settles once; an abort rejects at once with the caller's own reason; a call within the tab never meets the
- * worker unless its tool asks for a token.
+ * Kept: I6, each settles once; an abort rejects at once with the caller's own reason; a call never meets the worker
+ * unless its tool asks for a token, or it is to outlive its caller.
  */
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ExecutionId } from '../shared/ids.ts';
@@ -18,7 +18,7 @@ import type {
 import type { Connection } from './connection.ts';
 import { relayError } from './errors.ts';
 import { guarded, remember } from './task.ts';
-import type { LocalCaller, Neighbour } from './window-tree.ts';
+import type { Callee, Caller } from './window-tree.ts';
 
 export type OutputListener = ((text: string | null) => void) | null | undefined;
 
@@ -37,8 +37,8 @@ export interface CallOptions {
 }
 
 interface CallHere extends KeyedCall {
-  /** The document in this tab that runs it; `null` if the worker takes care. */
-  readonly target: Neighbour | null;
+  /** The document that runs it; `null` if the worker takes care. */
+  readonly target: Callee | null;
   /** May the worker have heard of it? */
   heard?: boolean;
   /** Is it certain that the worker has it in storage? */
@@ -67,7 +67,7 @@ export interface PendingExecutionHandle {
 }
 
 export interface Calls {
-  execute(command: KeyedCall, target: Neighbour | null, options: CallOptions): Promise<string | null>;
+  execute(command: KeyedCall, target: Callee | null, options: CallOptions): Promise<string | null>;
   collect(pending: readonly PendingExecution[]): PendingExecutionHandle[];
   /** The outcome of a call of this document; throws if it never awaited such a call. */
   settle(command: { executionId: ExecutionId; ending: Ending }): void;
@@ -85,7 +85,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
   const finished = new Set<ExecutionId>();
 
   /** Awaits the outcome of a call: everything that may settle it. */
-  function open(command: KeyedCall, target: Neighbour | null, { signal, onoutput }: CallOptions): CallHere {
+  function open(command: KeyedCall, target: Callee | null, { signal, onoutput }: CallOptions): CallHere {
     const { executionId } = command.call;
     const waiting = { ...command, target, outputs: new Set(), onoutput } as Partial<CallHere> as CallHere;
     here.set(executionId, waiting);
@@ -114,18 +114,14 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     return waiting;
   }
 
-  function execute(
-    command: KeyedCall,
-    target: Neighbour | null,
-    options: CallOptions,
-  ): Promise<string | null> {
+  function execute(command: KeyedCall, target: Callee | null, options: CallOptions): Promise<string | null> {
     const waiting = open(command, target, options);
-    if (target) withinTab(command, waiting, target);
-    else viaWorker(command, waiting);
+    if (target) callDirectly(command, waiting, target);
+    else callViaWorker(command, waiting);
     return waiting.outcome;
   }
 
-  function viaWorker(command: KeyedCall, waiting: CallHere): void {
+  function callViaWorker(command: KeyedCall, waiting: CallHere): void {
     waiting.heard = true;
     const { executionId } = command.call;
     void send('execute', command).then((reply) => {
@@ -135,9 +131,10 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     });
   }
 
-  function withinTab(command: KeyedCall, waiting: CallHere, target: Neighbour): void {
+  function callDirectly(command: KeyedCall, waiting: CallHere, target: Callee): void {
     const { executionId } = command.call;
-    const caller: LocalCaller = {
+    const caller: Caller = {
+      isOwn: target.window !== null,
       tokenRequested() {
         waiting.heard = true;
       },
@@ -147,6 +144,8 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
         else void send('cancel', { executionId });
       },
       ended(end) {
+        // It was refused a token: the worker may have heard of it all the same.
+        if (waiting.heard) void send('cancel', { executionId });
         if (end.type === 'returned') waiting.fulfil(end.value);
         else waiting.fail(JSON.parse(end.error.text as string));
       },
@@ -157,10 +156,11 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     };
     const refusal = target.activate(command, caller);
     if (refusal) waiting.fail(refusal);
-    if (refusal || target.window === window) return;
-    // A frame that is removed, or crashes, may not be able to say so.
+    const frame = target.window;
+    if (refusal || !frame || frame === window) return;
+    // One that is removed, or crashes, may not be able to say so.
     const timer = setInterval(() => {
-      const { closed } = target.window;
+      const { closed } = frame;
       if (closed) caller.failed(failure('document-lost', true));
       if (closed || waiting.stored || !here.has(executionId)) clearInterval(timer);
     }, 1_000);

@@ -22,7 +22,6 @@ import {
   type Reply,
   SUMMONS,
 } from '../shared/protocol.ts';
-import type { RelayError } from './errors.ts';
 import { type Link, sayHello } from './link.ts';
 import { addressOf, controllerOf, findRegistration, type RegistrationOptions } from './registration.ts';
 import { within } from './task.ts';
@@ -331,6 +330,6 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
 }
 
 /** What keeps the page from finding a registration. */
-function refusal({ reason = 'no-service-worker', message }: Partial<RelayError>): HelloAnswer {
-  return { type: 'refused', error: failure(reason, false, message) };
+function refusal({ message }: Error): HelloAnswer {
+  return { type: 'refused', error: failure('no-service-worker', false, message) };
 }

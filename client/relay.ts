@@ -27,18 +27,19 @@ import type { ToolOwner } from '../shared/tool.ts';
 import { createActivations } from './activations.ts';
 import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
+import { createDirect } from './direct.ts';
 import { relayError, unwrap } from './errors.ts';
 import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { watchLifetime } from './lifetime.ts';
 import { createReadiness, type Readiness } from './readiness.ts';
 import { createResumptions } from './resumptions.ts';
-import { guarded, inTask, nextTask } from './task.ts';
+import { guarded, inTask, nextTask, within } from './task.ts';
 import { withoutToken } from './token.ts';
 import { createTools, type ToolDraft } from './tools.ts';
 import { createValidation } from './validation.ts';
 import { tooLarge } from './values.ts';
-import { isTop, type LocalCaller, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
+import { type Caller, isTop, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
   /** Address of the worker's script. Default: `/webmcp-relay-sw.js`. */
@@ -59,7 +60,7 @@ export interface Target {
   documentId: string;
   registrationId: string;
   toolName: string;
-  /** The document in this tab; `null` for one that only the worker reaches. */
+  /** The document, if it is in this tab. */
   neighbour: Neighbour | null;
 }
 
@@ -100,6 +101,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   let announcedChange: Promise<void> | undefined;
   /** Is that one of readiness only? */
   let quiet = true;
+  /** Is the worker being told? */
+  let telling: Promise<unknown> | undefined;
   /** As the worker was told last. */
   let announcedReady = 0;
   /** It has listed its group, and wants to know of changes. */
@@ -110,8 +113,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   const send: Connection['send'] = (method, argument) => {
     if (method === 'reportEnd') {
       mayStay ||= 'leaving' in (argument as EndReport).end;
-      // An agent that has the result lists the tools that it implies.
-      if (announcedChange) announceTools(quiet);
+      void toolsTold();
     }
     return connection.send(method, argument);
   };
@@ -146,8 +148,21 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   const resumptions = createResumptions(send);
 
+  const direct = createDirect({
+    send,
+    callee: {
+      window,
+      activate: activateFirst,
+      abort: activations.cancel,
+    },
+    bounds,
+    sizes,
+    toolsTold,
+  });
+
   const peer: DocumentPeer = {
     activate,
+    meet: direct.meet,
     drop({ activationId }) {
       resumptions.drop(activationId);
       activations.drop(activationId);
@@ -187,7 +202,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     toolsChanged: readiness.look,
     lookAgain,
     activate: activateFirst,
-    abort: (activationId) => nextTask(() => activations.drop(activationId)),
+    abort: (activationId) => nextTask(() => activations.cancel(activationId)),
     adopt(tabId, tabSecret) {
       identity.adopt(tabId, tabSecret);
       if (!isTop()) connection.renew();
@@ -234,13 +249,14 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     const lostCalls = calls.leave();
     activations.leave();
     resumptions.leave();
+    direct.leave();
     connection.leave({ documentId: identity.current.documentId, lostCalls, missed });
   }
 
   /** Makes the token here, so that a repeated request is the same request (rule 2). */
   async function requestToken(
     request: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
-    isOwn: boolean,
+    isOwn = false,
   ): Promise<Reply<string>> {
     await connection.ready;
     const { error } = connection.status();
@@ -277,11 +293,11 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     return null;
   }
 
-  /** For a caller of this tab, or of another one. */
-  function activateFirst({ call, key }: KeyedCall, caller: LocalCaller | null): Acknowledgement {
+  /** For whoever calls, directly or through the worker. */
+  function activateFirst({ call, key }: KeyedCall, caller: Caller | null): Acknowledgement {
     const { executionId, registrationId, input } = call;
     const tool = tools.find(registrationId);
-    // A caller of this tab hears of a tool that is gone in its turn: after the `toolchange` that says so.
+    // A direct caller hears of a tool that is gone in its turn: after the `toolchange` that says so.
     if (!lifetime.isActive() || !(tool ?? caller)) return failure('tool-unavailable', false);
     const ready = inTask().then(() => validation.refusalOf(tool?.inputSchema ?? '', input.text ?? '{}'));
     const find = (): ToolExecuteCallback | undefined => tools.find(registrationId)?.execute;
@@ -296,11 +312,21 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     if (quiet && (readyFrom === before || !connection.isKnown())) return;
     announcedReady = readyFrom;
     // What was held back is told now.
-    void connection.send('announceTools', {
+    const told = connection.send('announceTools', {
       tools: tools.list(),
       readyFrom,
       quiet: quiet && before < Infinity,
     });
+    telling = told;
+    void told.then(() => {
+      if (telling === told) telling = undefined;
+    });
+  }
+
+  /** An agent that has a result lists the tools that it implies: the worker is told of them first. */
+  function toolsTold(): Promise<unknown> | undefined {
+    if (announcedChange) announceTools(quiet);
+    return telling && within(bounds.acknowledging, telling);
   }
 
   /** Tells the documents of this tab, and the worker: once a task, however much changed. `ofTools`: tools did. */
@@ -340,7 +366,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
     async execute({ neighbour, ...tool }, input, { keepalive, ...callOptions }) {
       // What may outlive its caller is in the worker's care from the start.
-      const here = keepalive && connection.status().error === null ? null : neighbour;
+      const isKept = keepalive && connection.status().error === null;
+      const here = isKept ? null : (neighbour ?? direct.to(tool.documentId));
       if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', sizes.value));
       const key = freshSecret();
       // Only a call that may outlive its caller needs to be readable by the tab's next document.

@@ -11,8 +11,18 @@ import type { ToolDefinition } from '../shared/tool.ts';
 
 const NEIGHBOUR = Symbol.for('webmcp-relay');
 
+/** Runs tools of its document. */
+export interface Callee {
+  /** Its window; `null` if it is in another tab. */
+  readonly window: Window | null;
+  /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
+  activate(command: KeyedCall, caller: Caller): ErrorRecord | null;
+  /** Cancels it, in a task of its own: whoever awaits the call has been told by then. */
+  abort(activationId: string): void;
+}
+
 /** What the documents of a tab offer each other. */
-export interface Neighbour {
+export interface Neighbour extends Callee {
   readonly window: Window;
   identity(): Omit<DocumentFacts, 'top' | 'url'>;
   tools(): ToolDefinition[];
@@ -22,16 +32,14 @@ export interface Neighbour {
   toolsChanged(quiet?: boolean): void;
   /** Somebody came or goes: looks again in a task of its own, which a document that goes may have none of. */
   lookAgain(): void;
-  /** Runs the tool in a task of its own. Answers why not, if it is certain at once. */
-  activate(command: KeyedCall, caller: LocalCaller): ErrorRecord | null;
-  /** Cancels it, in a task of its own: whoever awaits the call has been told by then. */
-  abort(activationId: string): void;
   /** The tab turned out to be a copy: this is what it goes by now. */
   adopt(tabId: string, tabSecret: string): void;
 }
 
-/** Whom a call within the tab reports to. */
-export interface LocalCaller {
+/** Whom a callee reports to. */
+export interface Caller {
+  /** Is it of the callee's own tab? */
+  readonly isOwn: boolean;
   /** The callback asks for a token: from now on the worker may know of the call. */
   tokenRequested(): void;
   /** The worker has the call: its outcome comes from there. */

@@ -50,6 +50,9 @@ export const SIZES: Readonly<Sizes> = {
 /** A document is presumed to become ready (to be parsed, to be followed by the next) within this time, in milliseconds. */
 export const PRESUMPTION = 1_000;
 
+/** An acknowledgement that was given in time may be on its way for so long, in milliseconds. */
+export const ACKNOWLEDGEMENT_GRACE = 500;
+
 /** A token's life, in milliseconds, unless its tool asks for another one. */
 export const DEFAULT_LIFETIME = 60_000;
 /** The longest life that a tool may ask for. */

@@ -83,6 +83,7 @@ export const PATTERNS = {
   reportEnd: { activationId: '', executionId: '', key: '', end: isEnd },
   reportStay: {},
   announceTools: { tools: [TOOL] },
+  introduce: { documentId: '' },
   listTools: {},
   collect: { tabSecret: '' },
   awaitOutcomes: { executionIds: [''] },

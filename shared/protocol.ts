@@ -215,6 +215,8 @@ export interface Coordinator {
     readyFrom?: number;
     quiet?: boolean;
   }): Promise<Reply>;
+  /** Puts a port through to another document of the group, which is told to `meet` by its other end. */
+  introduce(request: { documentId: DocumentId }): Promise<Reply<MessagePort>>;
   listTools(nothing: object): Promise<Reply<ToolOwner[]>>;
   collect(request: { tabSecret: string }): Promise<Reply<PendingExecution[]>>;
   /** The document is ready to take the outputs and outcomes of what it collected. */
@@ -240,6 +242,8 @@ export interface DocumentPeer {
   /** Acknowledged once the caller has it. */
   settle(command: { executionId: ExecutionId; ending: Ending }): void;
   deliverOutput(command: { executionId: ExecutionId } & Output): void;
+  /** Another document of the group has the other end. */
+  meet(introduction: { port: MessagePort }): void;
   /** `quiet`: readiness only, which concerns a listing that waits. */
   toolsChanged(quiet?: boolean): void;
   observe(snapshot: Snapshot): void;

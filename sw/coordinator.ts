@@ -19,6 +19,7 @@ import type { Happening } from './core/event.ts';
 import { toolsOfGroup } from './core/registry.ts';
 import type { ConnectedDocument, Execution } from './core/state.ts';
 import type { Documents } from './documents.ts';
+import { handingOver } from './link.ts';
 import type { Runtime } from './runtime.ts';
 import { type Keyring, plainOf } from './seal.ts';
 
@@ -77,6 +78,19 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       );
       if (!reply.ok) keyring.withdrawOffer(await offered);
       return reply;
+    },
+    async introduce({ documentId: other }) {
+      await introduced();
+      await documents.round();
+      const live = await documents.live();
+      const [asker, target] = [documentId, other].map((id) => runtime.state.documents.get(id));
+      const peer = documents.get(other)?.peer;
+      if (!peer || target?.groupId !== asker?.groupId || !live.has(target?.clientId ?? '')) {
+        return { ok: false, error: failure('tool-unavailable', false) };
+      }
+      const { port1, port2 } = new MessageChannel();
+      peer.meet(handingOver(port1, { port: port1 })).catch(() => {});
+      return handingOver(port2, { ok: true, value: port2 });
     },
     async listTools() {
       await introduced();

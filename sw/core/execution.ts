@@ -17,6 +17,7 @@
  * `withdraw` of a commanded activation is a refusal that came too late to begin: it may be commanded again. `refuse` is for good:
  * a document that had acknowledged it did not run the callback after all.
  */
+import { ACKNOWLEDGEMENT_GRACE } from '../../shared/bounds.ts';
 import type { ErrorRecord, Reason } from '../../shared/errors.ts';
 import type { ActivationId, DocumentId, TokenDigest } from '../../shared/ids.ts';
 import type { Call, End, Ending, Output, Value } from '../../shared/protocol.ts';
@@ -56,8 +57,6 @@ export const ACTIVATION_TABLE: Readonly<
 const OUTCOME_KEPT = 600_000;
 /** What is left of a settled execution, or of a call that died with its page, is kept this long. */
 export const REMAINS_KEPT = 60_000;
-/** An acknowledgement given just before `refuseAfter` may still be on its way. */
-export const ACKNOWLEDGEMENT_GRACE = 500;
 
 /** Moves the activation if its table allows it, and says whether it did. */
 export function moveActivation(activation: Activation, event: ActivationEvent): boolean {

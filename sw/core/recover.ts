@@ -10,7 +10,6 @@ import type { AnnouncedActivation, Announcement } from '../../shared/protocol.ts
 import { type Turn, tell } from './event.ts';
 import {
   beginActivation,
-  cancelExecution,
   command,
   createExecution,
   deliverOutcome,
@@ -120,16 +119,12 @@ export function reclaim(turn: Turn, execution: Execution, documentId: DocumentId
 
 /**
  * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so where it has collected it, and may not
- * know so yet, nor within a tab, where a caller knows nothing of the worker before there is a token.
+ * know so yet; nor where it called directly, and so need not have heard that the worker has it.
  */
 function disown(turn: Turn, execution: Execution): void {
-  const { settled, activations, met, call, callerDocumentId } = execution;
-  const isWithinTab = activations.some(({ documentId }) => met.get(documentId)?.tabId === call.callerTabId);
+  const { settled, call, callerDocumentId } = execution;
   if (settled) deliverOutcome(turn, execution);
-  else if (callerDocumentId === call.callerDocumentId && !isWithinTab) {
-    execution.callerDocumentId = null;
-    if (!call.keepalive) cancelExecution(turn, execution);
-  }
+  else if (call.keepalive && callerDocumentId === call.callerDocumentId) execution.callerDocumentId = null;
 }
 
 /** The outcome is not for this document, or not to be had any more. */

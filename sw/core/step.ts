@@ -278,12 +278,13 @@ function grant(turn: Turn, event: EventOf<'token-requested'>): Answer {
 }
 
 /**
- * A call that stays in its tab is first heard of when it asks for a token. One of another tab's caller went through here: who
- * is not known any more is over, and its document has not read so yet.
+ * A call that went straight to its document is first heard of when it asks for a token. One that was to outlive its caller went
+ * through here: what is not known any more is over, and its document has not read so yet.
  */
 function hearOf(turn: Turn, { call, documentId }: EventOf<'token-requested'>): Execution | undefined {
   const caller = turn.documents.get(call?.callerDocumentId ?? '');
-  if (!call || (caller && caller.tabId !== turn.documents.get(documentId)?.tabId)) return undefined;
+  if (!call || (call.keepalive && caller && caller.tabId !== turn.documents.get(documentId)?.tabId))
+    return undefined;
   return createExecution(turn, call);
 }
 

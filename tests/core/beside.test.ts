@@ -86,14 +86,15 @@ describe('an announcement that speaks of several', () => {
   test('a call is awaited by its name', () => {
     const known = two({
       callerDocumentId: 'caller',
+      call: { keepalive: true },
       activations: [anActivation()],
       met: metIn('elsewhere', 'target'),
       stored: false,
     });
     const calls = [{ call: aCall({ executionId: 'two' }), key: 'key', stored: false }];
     const { executions } = hello(aState(known), aDocument('caller'), { calls });
-    expect(executions.get('one')?.settled?.as).toBe('aborted');
-    expect(executions.get('two')?.settled).toBeNull();
+    expect(executions.get('one')?.callerDocumentId).toBeNull();
+    expect(executions.get('two')?.callerDocumentId).toBe('caller');
   });
 
   test('what nobody knows is dismissed, each by its own name', () => {
@@ -184,19 +185,14 @@ describe('a caller that says hello and does not name its call', () => {
       {},
     );
 
-  test('had cancelled it', () => {
-    expect(known({}).executions.get('execution')?.settled?.as).toBe('aborted');
+  test('had called directly, and need not know that the worker has it: it goes on', () => {
+    const execution = known({}).executions.get('execution');
+    expect(execution).toMatchObject({ settled: null, callerDocumentId: 'caller' });
   });
 
   test('keepalive: it lives on, and waits to be collected', () => {
     const execution = known({ call: { keepalive: true } }).executions.get('execution');
     expect(execution).toMatchObject({ settled: null, callerDocumentId: null });
-  });
-
-  test('one activation in its own tab is enough not to have known the worker', () => {
-    const activations = [anActivation(), anActivation({ id: 'here', documentId: 'here' })];
-    const met = new Map([...metIn('elsewhere', 'target'), ...metIn('tab', 'here')]);
-    expect(known({ activations, met }).executions.get('execution')?.settled).toBeNull();
   });
 });
 

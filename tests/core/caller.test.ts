@@ -11,7 +11,7 @@ function anEmbeddedAgent({ frames = false, lifetime = 60_000 } = {}) {
   const world = createWorld();
   const page = world.opens({ tab: 'shop' });
   const caller = frames ? world.opens({ tab: 'shop', top: false }) : page;
-  const id = caller.callsInTab(page);
+  const id = caller.callsDirectly(page);
   const { digest } = page.requestsToken(id, { lifetime });
   return { world, page, caller, id, digest };
 }
@@ -300,7 +300,7 @@ describe('calls that the worker never heard of', () => {
   test('are there for a minute, from the goodbye of their page', () => {
     const world = createWorld();
     const page = world.opens({ tab: 'shop' });
-    const id = page.callsInTab(page, { toolName: 'search', input: aValue('{"q":"shoes"}') });
+    const id = page.callsDirectly(page, { toolName: 'search', input: aValue('{"q":"shoes"}') });
     const next = world.navigates(page);
     expect(world.execution(id)).toMatchObject({
       call: { toolName: 'search', input: { text: '{"q":"shoes"}' }, callerTabId: 'shop', groupId: 'group' },
@@ -315,7 +315,7 @@ describe('calls that the worker never heard of', () => {
   test('and no longer', () => {
     const world = createWorld();
     const page = world.opens({ tab: 'shop' });
-    const id = page.callsInTab(page);
+    const id = page.callsDirectly(page);
     page.leaves();
     world.passes(59_999);
     expect(world.stateOf(id)).toBe('navigated');
@@ -327,7 +327,7 @@ describe('calls that the worker never heard of', () => {
   test('also those with keepalive: their page has ended them', () => {
     const world = createWorld();
     const page = world.opens({ tab: 'shop' });
-    const id = page.callsInTab(page, { keepalive: true });
+    const id = page.callsDirectly(page, { keepalive: true });
     const next = world.navigates(page);
     expect(next.collects()).toEqual([id]);
     expect(next.outcomeOf(id)).toBe('failed: navigated, started');

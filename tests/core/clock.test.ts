@@ -68,7 +68,7 @@ describe('a clock that jumps', () => {
   test('back, while the issuing activation runs: there is no deadline to pull in', () => {
     const world = createWorld();
     const page = world.opens();
-    const id = page.callsInTab(page);
+    const id = page.callsDirectly(page);
     const { digest } = page.requestsToken(id);
     world.jumps(-HOUR);
     expect(world.token(digest).deadline).toBeNull();

@@ -484,17 +484,21 @@ describe('a token is asked for', () => {
 
 describe('a token is asked for by a call that is not known', () => {
   const grant = aGrant({ activationId: 'execution' });
-  const ask = (callerTabId: string, callerIsHere: boolean) => {
+  const ask = (callerTabId: string, { callerIsHere = true, keepalive = false } = {}) => {
     const caller = aDocument('caller', { tabId: callerTabId });
     const known = aState([], [aDocument('target', { tabId: 'shop' }), ...(callerIsHere ? [caller] : [])]);
-    const asked = { ...grant, call: aCall({ callerTabId }) };
+    const asked = { ...grant, call: aCall({ callerTabId, keepalive }) };
     return answer(step(known, at({ type: 'token-requested', documentId: 'target', ...asked })).reply);
   };
 
-  test('of a caller in its own tab: granted', () => expect(ask('shop', true)).toBe('ok'));
-  test('of a caller in another tab, which had announced it: it is over', () =>
-    expect(ask('agent', true)).toBe('not-running'));
-  test('of a caller that is not here: granted', () => expect(ask('agent', false)).toBe('ok'));
+  test('of a caller in its own tab: granted', () => expect(ask('shop')).toBe('ok'));
+  test('of a caller in another tab: granted', () => expect(ask('agent')).toBe('ok'));
+  test('of a caller that is not here: granted', () =>
+    expect(ask('agent', { callerIsHere: false })).toBe('ok'));
+  test('kept alive by the worker for a caller in another tab, which has not announced it: it is over', () =>
+    expect(ask('agent', { keepalive: true })).toBe('not-running'));
+  test('kept alive by the worker for a caller that is not here: granted', () =>
+    expect(ask('agent', { keepalive: true, callerIsHere: false })).toBe('ok'));
 });
 
 describe('limits', () => {

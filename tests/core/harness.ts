@@ -9,11 +9,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import { BOUNDS, SIZES, type Sizes } from '../../shared/bounds.ts';
+import { ACKNOWLEDGEMENT_GRACE, BOUNDS, SIZES, type Sizes } from '../../shared/bounds.ts';
 import type { Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { Effect, Event, Happening, Step } from '../../sw/core/event.ts';
-import { ACKNOWLEDGEMENT_GRACE, isDue, REMAINS_KEPT } from '../../sw/core/execution.ts';
+import { isDue, REMAINS_KEPT } from '../../sw/core/execution.ts';
 import { documentsInQuestion } from '../../sw/core/registry.ts';
 import { type ConnectedDocument, type Execution, type State, withRecords } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';

@@ -2,8 +2,8 @@
  * A pretend document: a page's half of the protocol, as far as the core can tell it from a real one.
  *
  * It remembers the activations it has seen and drops repeated commands (I2), retains ends until they are dropped, announces
- * all that it holds when it connects, and keeps what it was not answered to send it again. A call within its tab meets the
- * worker only once a token is asked for. It counts what the tests assert: how often each callback began, what each caller
+ * all that it holds when it connects, and keeps what it was not answered to send it again. A direct call meets the
+ * worker only once a token is asked for; between tabs, what its two ends tell each other takes a while. It counts what the tests assert: how often each callback began, what each caller
  * was told.
  */
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
@@ -34,7 +34,7 @@ interface Run {
   readonly executionId: string;
   readonly call: Call | null;
   /** `null` where the worker commanded it. */
-  readonly caller: CallerInTab | null;
+  readonly caller: DirectCaller | null;
   /** Does the page know that it was granted a token? */
   stored: boolean;
   /** Requests for a token that are not answered. */
@@ -45,24 +45,36 @@ interface Run {
   aborted: boolean;
 }
 
-/** How a callback reaches a caller of its own tab, without the worker. */
-interface CallerInTab {
+/** How a callback reaches its caller without the worker. */
+interface DirectCaller {
   asked(): void;
   stored(): void;
   ended(end: End): void;
   /** Its document is gone. */
   lost(): void;
+  /** Its document was gone before it read of the call. */
+  missed(): void;
 }
 
-interface TargetInTab extends DocumentFacts {
-  runsFor(call: Call, caller: CallerInTab): void;
-  drops(activationId: string): void;
+interface DirectTarget extends DocumentFacts {
+  runsFor(call: Call, caller: DirectCaller): void;
+  isCancelled(executionId: string): void;
+  /** Its caller is gone: nobody else knows of what is not stored. */
+  dropsUnstored(activationId: string): void;
+  hears(word: Word, isOwn: boolean): void;
+}
+
+/** What a document of another tab tells this one. */
+interface Word {
+  act(): void;
+  /** This document went before it read it. */
+  unread?(): void;
 }
 
 /** A call, or what was collected. */
 interface Awaited {
   readonly call: Call;
-  readonly target: TargetInTab | null;
+  readonly target: DirectTarget | null;
   /** What the worker knows of it: nothing, perhaps something, the call, all of it. */
   known: 'no' | 'maybe' | 'sent' | 'stored';
   readonly outputs: Map<string, string | null | undefined>;
@@ -96,6 +108,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
   const contradictions: string[] = [];
   const inbox: DocumentEffect[] = [];
   const outbox: Message[] = [];
+  const port: Word[] = [];
   const sent: Message[] = [];
   let refusal: Reason | null = null;
   let frozen = false;
@@ -114,6 +127,8 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     awaited,
     inbox,
     outbox,
+    /** What documents of other tabs have told it, unread. */
+    port,
     sent,
     /** Accepted resumptions that it was told to forget. */
     withdrawn,
@@ -134,34 +149,48 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       });
       return call.executionId;
     },
-    /** `executeTool()` of a tool of the same tab. */
-    callsInTab(target: TargetInTab, options: Partial<Call> = {}): string {
+    /** `executeTool()`, without the worker. */
+    callsDirectly(target: DirectTarget, options: Partial<Call> = {}): string {
       const call = callTo(target, options);
+      const { executionId } = call;
       const waiting = awaits(call, target, 'no');
-      target.runsFor(call, {
-        asked() {
-          if (waiting.known === 'no') waiting.known = 'maybe';
-        },
-        stored() {
-          waiting.known = 'stored';
-          if (waiting.outcome !== null) post({ type: 'cancel-requested', executionId: call.executionId });
-        },
-        ended(end) {
-          waiting.outcome ??= endInWords(end);
-        },
-        lost() {
-          if (waiting.known === 'no') waiting.outcome ??= NAVIGATED;
-          if (waiting.outcome === null && self.connected && !self.destroyed) self.connects();
-        },
-      });
-      return call.executionId;
+      const isOwn = target.tabId === facts.tabId;
+      const hears = (act: () => void) => self.hears({ act }, isOwn);
+      const caller: DirectCaller = {
+        asked: () =>
+          hears(() => {
+            if (waiting.known === 'no') waiting.known = 'maybe';
+          }),
+        stored: () =>
+          hears(() => {
+            waiting.known = 'stored';
+            if (waiting.outcome !== null) post({ type: 'cancel-requested', executionId });
+          }),
+        ended: (end) =>
+          hears(() => {
+            if (waiting.known !== 'no') post({ type: 'cancel-requested', executionId });
+            waiting.outcome ??= endInWords(end);
+          }),
+        lost: () =>
+          hears(() => {
+            if (waiting.known === 'no') waiting.outcome ??= NAVIGATED;
+            if (waiting.outcome === null && self.connected && !self.destroyed) self.connects();
+          }),
+        missed: () =>
+          hears(() => {
+            waiting.outcome ??= 'failed: tool-unavailable, not started';
+          }),
+      };
+      const act = () => target.runsFor(call, caller);
+      target.hears({ act, unread: caller.missed }, isOwn);
+      return executionId;
     },
     /** The signal of the call aborts. */
     cancels(executionId: string): void {
       const waiting = awaited.get(executionId);
       if (waiting === undefined || waiting.outcome !== null) return;
       waiting.outcome = ABORTED;
-      waiting.target?.drops(executionId);
+      tellTarget(waiting, 'isCancelled');
       if (waiting.known !== 'no') post({ type: 'cancel-requested', executionId });
     },
     /** `getPendingExecutions()`. Answers with the ids, once the worker has. */
@@ -182,7 +211,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
 
     // What a callback does.
 
-    runsFor(call: Call, caller: CallerInTab): void {
+    runsFor(call: Call, caller: DirectCaller): void {
       begin({ activationId: call.executionId, executionId: call.executionId, call, caller });
     },
     returns(activationId: string, text: string | null = 'done'): void {
@@ -212,6 +241,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         if (reply.ok) {
           run.stored = true;
           run.caller?.stored();
+          if (run.state === 'over' && !self.left) post({ type: 'cancel-requested', executionId });
         }
         finish(run);
       });
@@ -238,6 +268,14 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       if (run === undefined) return;
       run.aborted ||= run.state === 'running' || run.state === 'ending';
       run.state = 'over';
+    },
+    /** Its direct caller may not know that the worker has the call. */
+    isCancelled(executionId: string): void {
+      if (runs.get(executionId)?.stored) post({ type: 'cancel-requested', executionId });
+      self.drops(executionId);
+    },
+    dropsUnstored(activationId: string): void {
+      if (!runs.get(activationId)?.stored) self.drops(activationId);
     },
     /** Every command to activate is refused from now on. */
     refuses(reason: Reason): void {
@@ -277,9 +315,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     /** `pagehide`: whatever runs in it is over for good. */
     leaves({ destroyed = false, crash = false } = {}): void {
       const lost = [...awaited.values()].filter(({ known, outcome }) => known === 'no' && outcome === null);
-      for (const { call, target } of lost) {
-        if (target?.documentId !== documentId) target?.drops(call.executionId);
-      }
+      for (const waiting of lost)
+        if (waiting.target?.documentId !== documentId) tellTarget(waiting, 'isCancelled');
+      leavesTargets();
       for (const waiting of lost) waiting.outcome = NAVIGATED;
       for (const { happening, replied } of outbox.filter(isLast)) {
         const reply = world.dispatch(happening);
@@ -287,6 +325,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       }
       keepInOutbox((message) => !isLast(message));
       leavesCallers();
+      leavesUnread();
       resumptions.clear();
       redemptions.clear();
       inbox.length = 0;
@@ -304,7 +343,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       self.reachesWorker = false;
       inbox.length = 0;
       outbox.length = 0;
+      leavesTargets();
       leavesCallers();
+      leavesUnread();
     },
     /** The browser says that it is gone. */
     isMissed(): void {
@@ -326,6 +367,16 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     },
     readsAll(): void {
       while (inbox.length > 0 && !frozen) self.reads();
+    },
+    /** A document tells it something: what comes from another tab it reads later. */
+    hears(word: Word, isOwn: boolean): void {
+      if (!isOwn && !world.automatic && !self.left) port.push(word);
+      else if (self.left) word.unread?.();
+      else word.act();
+    },
+    /** Reads the next word of another tab's document, if there is one. */
+    readsPort(): void {
+      port.shift()?.act();
     },
     /** Brings a waiting message to the worker. `crash`: the worker dies once it has committed, and nobody is answered. */
     sends(index = 0, { crash = false } = {}): void {
@@ -374,10 +425,25 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     };
   }
 
-  function awaits(call: Call, target: TargetInTab | null, known: Awaited['known']): Awaited {
+  function awaits(call: Call, target: DirectTarget | null, known: Awaited['known']): Awaited {
     const waiting: Awaited = { call, target, known, outputs: new Map(), outcome: null, told: null };
     awaited.set(call.executionId, waiting);
     return waiting;
+  }
+
+  function tellTarget({ target, call }: Awaited, what: 'isCancelled' | 'dropsUnstored'): void {
+    target?.hears({ act: () => target[what](call.executionId) }, target.tabId === facts.tabId);
+  }
+
+  /** The documents that run something for it learn that it is gone, those of its own tab by the worker alone. */
+  function leavesTargets(): void {
+    for (const waiting of awaited.values()) {
+      if (waiting.target?.tabId !== facts.tabId) tellTarget(waiting, 'dropsUnstored');
+    }
+  }
+
+  function leavesUnread(): void {
+    for (const { unread } of port.splice(0)) unread?.();
   }
 
   function isAwaited(executionId: string): boolean {
@@ -393,14 +459,11 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     outbox.splice(0, outbox.length, ...outbox.filter(isKept));
   }
 
-  /** A call whose outcome is known is not made again, nor does a callback that is over ask for a token. */
+  /** A call whose outcome is known is not made again. */
   function isWanted({ happening }: Message): boolean {
-    if (happening.type === 'execution-requested') {
-      const waiting = awaited.get(happening.call.executionId);
-      return waiting?.known === 'sent' && waiting.outcome === null;
-    }
-    if (happening.type !== 'token-requested') return true;
-    return self.left || runs.get(happening.activationId)?.state !== 'over';
+    if (happening.type !== 'execution-requested') return true;
+    const waiting = awaited.get(happening.call.executionId);
+    return waiting?.known === 'sent' && waiting.outcome === null;
   }
 
   /** Back from the back/forward cache: only what is stored can still be answered. */

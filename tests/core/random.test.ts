@@ -25,7 +25,8 @@ const LONG = 200 * 3_600_000;
 const WEIGHTS = {
   open: 2,
   call: 4,
-  'call in tab': 2,
+  'call directly': 3,
+  'read from another tab': 6,
   cancel: 1,
   request: 4,
   redeem: 5,
@@ -112,21 +113,23 @@ function act(story: Story, { kind, which, other }: Action): void {
       }
       return;
     case 'call': {
-      const target = pick(
-        [...world.pages.values()].filter(({ tabId }) => tabId !== page?.tabId),
-        other,
-      );
-      if (page && target) page.calls(target, { keepalive: which % 5 === 0 });
+      // Pages call by way of the worker what is to outlive them; what would not is the worker's matter all the same.
+      const target = pick([...world.pages.values()], other);
+      const keepalive = which % 3 > 0 || target?.tabId === page?.tabId;
+      if (page && target) page.calls(target, { keepalive });
       return;
     }
-    case 'call in tab': {
+    case 'call directly': {
       const target = pick(
-        here(story).filter(({ tabId }) => tabId === page?.tabId),
+        [...world.pages.values()].filter(({ tabId, left }) => !left || tabId !== page?.tabId),
         other,
       );
-      if (page && target) page.callsInTab(target);
+      if (page && target) page.callsDirectly(target);
       return;
     }
+    case 'read from another tab':
+      page?.readsPort();
+      return;
     case 'cancel': {
       const waiting = page && pick([...page.awaited.values()], other);
       if (page && waiting) page.cancels(waiting.call.executionId);
@@ -216,6 +219,7 @@ function act(story: Story, { kind, which, other }: Action): void {
     case 'jump':
       // No message travels as long as that.
       for (const sender of senders(world)) sender.sendsAll();
+      for (const reader of here(story)) while (reader.port.length > 0) reader.readsPort();
       world.looksForLostDocuments();
       if (kind === 'pause') {
         world.passes(pick(PAUSES, which) ?? 0);
@@ -287,6 +291,7 @@ function everybodyBehaves(story: Story): void {
     for (const page of here(story)) {
       page.sendsAll();
       page.readsAll();
+      page.readsPort();
     }
     check(story);
     for (const { page, run } of runsOf(here(story))) {

@@ -142,7 +142,6 @@ describe('a call without a token', () => {
       const { world, caller, page, id } = aRunningCall();
       world.dies();
       caller.cancels(id);
-      caller.outbox.length = 0;
       const [first, second] = order === 'the caller first' ? [caller, page] : [page, caller];
       first.connects();
       second.connects();
@@ -156,7 +155,7 @@ describe('a call without a token', () => {
     const world = createWorld({ automatic: false });
     const page = world.opens({ tab: 'shop' });
     const frame = world.opens({ tab: 'shop', top: false });
-    const id = frame.callsInTab(page);
+    const id = frame.callsDirectly(page);
     page.requestsToken(id);
     world.dies();
     page.connects();
@@ -233,7 +232,7 @@ describe('what is stored', () => {
   test('a redemption that was committed and not answered is asked for again, and is the same', () => {
     const world = createWorld({ automatic: false });
     const page = world.opens({ tab: 'shop' });
-    const id = page.callsInTab(page);
+    const id = page.callsDirectly(page);
     const { digest } = page.requestsToken(id);
     page.sendsAll();
     const next = world.opens({ tab: 'shop', top: false });
@@ -249,7 +248,7 @@ describe('what is stored', () => {
   test('one that is asked for again when its execution has settled is accepted, and withdrawn', () => {
     const world = createWorld({ automatic: false });
     const page = world.opens({ tab: 'shop' });
-    const id = page.callsInTab(page);
+    const id = page.callsDirectly(page);
     const { digest } = page.requestsToken(id);
     page.returns(id);
     page.sendsAll();

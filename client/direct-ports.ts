@@ -1,0 +1,229 @@
+/**
+ * Calls straight to a document of another tab, over a port that the worker has put through between the two.
+ *
+ * Each end holds a lock for as long as it lives, and tells the other its name: being granted that lock means that the other
+ * end is gone, whatever became of it. Kept: what an end said before it went is heard first; every call is answered or fails,
+ * within a bound unless its callback runs; a page that goes away leaves no port open.
+ */
+import { ACKNOWLEDGEMENT_GRACE, type Bounds, type Sizes } from '../shared/bounds.ts';
+import { type ErrorRecord, failure } from '../shared/errors.ts';
+import { type DocumentId, type ExecutionId, freshId } from '../shared/ids.ts';
+import { type End, type KeyedCall, lockName } from '../shared/protocol.ts';
+import type { Connection } from './connection.ts';
+import type { Direct } from './direct.ts';
+import type { Callee, Caller } from './window-tree.ts';
+
+/** The last words of a document that is gone have this long to arrive, in milliseconds. */
+const LAST_WORDS = 500;
+
+export interface DirectSurroundings {
+  send: Connection['send'];
+  /** This document, as others call it. */
+  callee: Callee;
+  bounds: Bounds;
+  sizes: Sizes;
+  /** Settles once the worker knows of every change of tools so far; `undefined` if it does. */
+  toolsTold(): Promise<unknown> | undefined;
+}
+
+/** What the ends say to each other. */
+type Message =
+  /** The end holds the lock of that name. */
+  | ['holds', name: string]
+  | ['bye', unused?: string]
+  | ['activate', ExecutionId, Order]
+  | ['abort', ExecutionId]
+  | ['acknowledged' | 'failed', ExecutionId, ErrorRecord | null]
+  | ['tokenRequested' | 'stored', ExecutionId]
+  | ['ended', ExecutionId, End];
+
+interface Order extends KeyedCall {
+  /** Milliseconds since the epoch; a document that reads the order later refuses it. */
+  refuseAfter: number;
+}
+
+interface Waiting {
+  readonly caller: Caller;
+  acknowledged: boolean;
+  timer?: ReturnType<typeof setTimeout>;
+}
+
+interface PortEnd {
+  post(message: Message): void;
+  close(): void;
+}
+
+export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: DirectSurroundings): Direct {
+  const callees = new Map<DocumentId, Callee>();
+  const ends = new Set<PortEnd>();
+  /** Ends of callbacks that are kept back until the worker knows what they imply. */
+  const unsaid = new Set<() => void>();
+
+  /** `gone` is called once, `saidSo` if the other end said goodbye. */
+  function open(
+    port: MessagePort,
+    receive: (message: Message) => void,
+    gone: (saidSo: boolean) => void,
+  ): PortEnd {
+    const closing = new AbortController();
+    const { signal } = closing;
+    const name = freshId();
+    const end: PortEnd = {
+      post: (message) => port.postMessage(message),
+      close() {
+        closing.abort();
+        port.close();
+        ends.delete(end);
+      },
+    };
+    const lose = (saidSo: boolean): void => {
+      if (signal.aborted) return;
+      end.close();
+      gone(saidSo);
+    };
+    ends.add(end);
+    const hold = (): Promise<void> => {
+      end.post(['holds', name]);
+      return new Promise((release) => signal.addEventListener('abort', () => release()));
+    };
+    navigator.locks?.request(lockName(name), { signal }, hold).catch(() => {});
+    port.onmessage = ({ data: message }: MessageEvent<Message>) => {
+      if (message[0] === 'bye') lose(true);
+      else if (message[0] !== 'holds') receive(message);
+      else {
+        navigator.locks
+          ?.request(lockName(message[1]), { mode: 'shared', signal }, () => {
+            setTimeout(lose, LAST_WORDS, false);
+          })
+          .catch(() => {});
+      }
+    };
+    return end;
+  }
+
+  function reach(documentId: DocumentId): Callee {
+    const waiting = new Map<ExecutionId, Waiting>();
+
+    function receive([type, id, argument]: Message): void {
+      const call = waiting.get(id as ExecutionId);
+      if (!call) return;
+      clearTimeout(call.timer);
+      if (type === 'acknowledged') {
+        call.acknowledged = true;
+        if (argument) fail(id as ExecutionId, argument as ErrorRecord);
+        return;
+      }
+      if (type !== 'tokenRequested') waiting.delete(id as ExecutionId);
+      call.caller[type as keyof Caller & Message[0]]?.(argument as never);
+    }
+
+    function fail(id: ExecutionId, error: ErrorRecord): void {
+      const call = waiting.get(id);
+      waiting.delete(id);
+      call?.caller.failed(error);
+    }
+
+    function gone(saidSo: boolean): void {
+      callees.delete(documentId);
+      for (const [id, { acknowledged, timer }] of waiting) {
+        clearTimeout(timer);
+        // It read in order: what it had not acknowledged when it said goodbye it never began.
+        const isCertain = saidSo && !acknowledged;
+        const reason = isCertain ? 'tool-unavailable' : saidSo ? 'navigated' : 'document-lost';
+        fail(id, failure(reason, !isCertain));
+      }
+    }
+
+    const introduced = send('introduce', { documentId }).then((reply) => {
+      if (reply.ok) return open(reply.value, receive, gone);
+      callees.delete(documentId);
+      for (const id of waiting.keys()) fail(id, reply.error);
+      return undefined;
+    });
+
+    return {
+      window: null,
+      activate(command, caller) {
+        const { executionId } = command.call;
+        if (waiting.size >= sizes.executions) {
+          return failure('too-many', false, `At most ${sizes.executions} open executions a document.`);
+        }
+        waiting.set(executionId, { caller, acknowledged: false });
+        void introduced.then((end) => {
+          const call = waiting.get(executionId);
+          if (!end || !call) return;
+          const refuseAfter = Date.now() + bounds.acknowledging;
+          const unresponsive = (): void => fail(executionId, failure('document-unresponsive', false));
+          // In two steps: where this document was frozen, the acknowledgement is read before the second.
+          const late = (): void => {
+            call.timer = setTimeout(unresponsive, ACKNOWLEDGEMENT_GRACE);
+          };
+          call.timer = setTimeout(late, bounds.acknowledging);
+          end.post(['activate', executionId, { ...command, refuseAfter }]);
+        });
+        return null;
+      },
+      abort(executionId) {
+        clearTimeout(waiting.get(executionId)?.timer);
+        waiting.delete(executionId);
+        void introduced.then((end) => end?.post(['abort', executionId]));
+      },
+    };
+  }
+
+  function meet({ port }: { port: MessagePort }): void {
+    const running = new Set<ExecutionId>();
+
+    function receive([type, id, order]: Message): void {
+      if (type === 'abort') callee.abort(id);
+      if (type !== 'activate') return;
+      running.add(id);
+      const end = (message: Message): void => {
+        running.delete(id);
+        there.post(message);
+      };
+      const caller: Caller = {
+        isOwn: false,
+        tokenRequested: () => there.post(['tokenRequested', id]),
+        stored: () => end(['stored', id]),
+        ended(how) {
+          const say = (): void => {
+            if (unsaid.delete(say)) end(['ended', id, how]);
+          };
+          unsaid.add(say);
+          const told = toolsTold();
+          if (told) void told.then(say);
+          else say();
+        },
+        failed: (error) => end(['failed', id, error]),
+      };
+      const isLate = Date.now() > (order as Order).refuseAfter;
+      const refusal = isLate
+        ? failure('document-unresponsive', false)
+        : callee.activate(order as Order, caller);
+      if (refusal) running.delete(id);
+      there.post(['acknowledged', id, refusal]);
+    }
+
+    const there = open(port, receive, () => {
+      for (const id of running) callee.abort(id);
+    });
+  }
+
+  return {
+    to(documentId) {
+      const known = callees.get(documentId) ?? reach(documentId);
+      callees.set(documentId, known);
+      return known;
+    },
+    meet,
+    leave() {
+      for (const say of unsaid) say();
+      for (const { post, close } of ends) {
+        post(['bye']);
+        close();
+      }
+      callees.clear();
+    },
+  };
+}
