@@ -2,7 +2,7 @@
  * The callbacks that run in this document, whoever called for them.
  *
  * Kept: I3, an activation id begins at most once here, however often it is commanded; an activation whose document goes
- * away is over for good, even if the document returns; an end is kept until whoever must have it has it.
+ * away is over for good, even if the document returns; an end is kept until the worker has it.
  */
 import { causeOf, type ErrorRecord, failure } from '../shared/errors.ts';
 import type { ActivationId, ExecutionId } from '../shared/ids.ts';
@@ -10,6 +10,7 @@ import type {
   Acknowledgement,
   Activate,
   AnnouncedActivation,
+  Call,
   End,
   EndReport,
   Grant,
@@ -24,13 +25,12 @@ import { nextTask, remember } from './task.ts';
 import { resultText } from './values.ts';
 import type { Caller } from './window-tree.ts';
 
-/** It is here while it waits and runs, and then for as long as somebody may need its end. */
+/** It is here while it waits and runs, and until whoever is told of its end has it. */
 interface ActivationHere {
-  /** What a worker has to know of it. `stored`: it was granted a token, or is a resumed one. */
   readonly facts: AnnouncedActivation;
-  /** `null` if the worker commanded it. */
-  readonly caller: Caller | null;
-  readonly toolName: string;
+  readonly call: Call;
+  /** Who is told of its end; `null` if that is the worker: it has the call. */
+  caller: Caller | null;
   /** Once it has started. */
   controller?: AbortController;
   /** Not answered yet. */
@@ -84,12 +84,11 @@ export function createActivations({
   const begun = new Set<ActivationId>();
 
   const begin: Activations['begin'] = ({ activationId, call, key }, caller, find, ready) => {
-    const { executionId, toolName, input } = call;
-    const stored = activationId !== executionId;
+    const { executionId, input } = call;
     const activation: ActivationHere = {
-      facts: { activationId, executionId, key, stored, call: stored ? null : call, end: null },
+      facts: { activationId, executionId, key, end: null },
+      call,
       caller,
-      toolName,
       requests: new Set(),
     };
     here.set(activationId, activation);
@@ -110,7 +109,8 @@ export function createActivations({
     callback: ToolExecuteCallback,
     input: string,
   ): Promise<void> {
-    const { facts, toolName, requests } = activation;
+    const { facts, requests } = activation;
+    const { toolName } = activation.call;
     fire(new ToolActivatedEvent('toolactivated', { toolName }));
     // A listener may have removed the frame.
     if (!here.has(facts.activationId)) return;
@@ -139,35 +139,29 @@ export function createActivations({
   }
 
   /** Its end goes to the worker, or straight to its caller. */
-  function finish({ facts, caller }: ActivationHere, end: End): void {
+  async function finish({ facts, caller }: ActivationHere, end: End): Promise<void> {
     facts.end = end;
-    if (facts.stored || !caller) return void report(facts);
+    if (!caller) await send('reportEnd', facts as EndReport);
     here.delete(facts.activationId);
-    caller.ended(end);
+    caller?.ended(end);
   }
 
-  /** Tells the worker. What it has stored is safe; any other end is kept until its caller has it. */
-  async function report({ stored, call: _, ...ended }: AnnouncedActivation): Promise<void> {
-    const { ok } = await send('reportEnd', ended as EndReport);
-    if (stored || !ok) here.delete(ended.activationId);
-  }
-
-  async function request(
-    { facts, caller, requests }: ActivationHere,
-    lifetimeOfToken: number,
-  ): Promise<Reply<string>> {
-    const { stored: _, end, ...asking } = facts;
+  async function request(activation: ActivationHere, lifetimeOfToken: number): Promise<Reply<string>> {
+    const { facts, call, caller, requests } = activation;
+    const { end, ...asking } = facts;
     if (!here.has(facts.activationId) || end || !lifetime.isActive()) {
       return { ok: false, error: failure('not-running', true) };
     }
     caller?.tokenRequested();
-    const request = requestToken({ ...asking, lifetime: lifetimeOfToken }, caller?.isOwn);
+    const request = requestToken(
+      { ...asking, call: caller && call, lifetime: lifetimeOfToken },
+      caller?.isOwn,
+    );
     requests.add(request);
     try {
       const reply = await request;
       if (reply.ok) {
-        facts.stored = true;
-        facts.call = null;
+        activation.caller = null;
         caller?.stored();
         // Cancelled meanwhile: who did so may not have been able to tell a worker that had not heard of the call.
         if (!here.has(facts.activationId) && lifetime.isActive()) {
@@ -184,9 +178,9 @@ export function createActivations({
     const activation = here.get(id);
     here.delete(id);
     if (!activation?.controller || activation.facts.end) return;
-    const { controller, toolName } = activation;
+    const { controller, call } = activation;
     controller.abort();
-    fire(new ToolCancelEvent('toolcancel', { toolName }));
+    fire(new ToolCancelEvent('toolcancel', call));
   }
 
   return {
@@ -194,7 +188,7 @@ export function createActivations({
     begin,
     drop,
     cancel(executionId) {
-      if (here.get(executionId)?.facts.stored) void send('cancel', { executionId });
+      if (here.get(executionId)?.caller === null) void send('cancel', { executionId });
       drop(executionId);
     },
     leave() {
@@ -202,13 +196,10 @@ export function createActivations({
         here.delete(id);
         if (facts.end) continue;
         controller?.abort(new DOMException('The document went away.', 'AbortError'));
-        if (!facts.stored) caller?.failed(failure('navigated', controller !== undefined));
+        caller?.failed(failure('navigated', controller !== undefined));
       }
     },
-    announced: () =>
-      [...here.values()]
-        .filter(({ facts, caller, requests }) => facts.stored || !caller || requests.size > 0)
-        .map(({ facts }) => facts),
+    announced: () => [...here.values()].filter(({ caller }) => !caller).map(({ facts }) => facts),
   };
 }
 

@@ -41,7 +41,7 @@ interface CallHere extends KeyedCall {
   readonly target: Callee | null;
   /** May the worker have heard of it? */
   heard?: boolean;
-  /** Is it certain that the worker has it in storage? */
+  /** Does the worker have it, or is it the only one who can say? */
   stored?: boolean;
   readonly outputs: Set<string>;
   readonly onoutput: OutputListener;
@@ -125,6 +125,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     waiting.heard = true;
     const { executionId } = command.call;
     void send('execute', command).then((reply) => {
+      waiting.stored = reply.ok;
       if (!reply.ok) waiting.fail(reply.error);
       // Cancelled before it had arrived: whichever came first there, it is cancelled.
       else if (!here.has(executionId)) void send('cancel', { executionId });
@@ -151,7 +152,10 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
       },
       failed(error) {
         if (!waiting.heard) waiting.fail(error);
-        else if (!waiting.stored && here.has(executionId)) announce();
+        else if (!waiting.stored && here.has(executionId)) {
+          waiting.stored = true;
+          announce();
+        }
       },
     };
     const refusal = target.activate(command, caller);
@@ -222,8 +226,8 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     deliverOutput,
     announced: () =>
       [...here.values()]
-        .filter(({ heard }) => heard)
-        .map(({ call, key, stored = false }) => ({ call, key, stored })),
+        .filter(({ stored }) => stored)
+        .map(({ call: { executionId }, key }) => ({ executionId, key })),
     leave() {
       const lost = [...here.values()].filter(({ heard }) => !heard);
       for (const { call, target } of lost) {
@@ -232,9 +236,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
       return lost.map(({ call }) => call);
     },
     returned() {
-      for (const { heard, stored, target, fail } of here.values()) {
-        if (!heard || !(stored || target)) fail(failure('navigated', true));
-      }
+      for (const { stored, fail } of here.values()) if (!stored) fail(failure('navigated', true));
     },
   };
 }

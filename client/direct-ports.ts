@@ -8,7 +8,7 @@
 import { ACKNOWLEDGEMENT_GRACE, type Bounds, type Sizes } from '../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import { type DocumentId, type ExecutionId, freshId } from '../shared/ids.ts';
-import { type End, type KeyedCall, lockName } from '../shared/protocol.ts';
+import type { End, KeyedCall } from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
 import type { Direct } from './direct.ts';
 import type { Callee, Caller } from './window-tree.ts';
@@ -67,7 +67,7 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
   ): PortEnd {
     const closing = new AbortController();
     const { signal } = closing;
-    const name = freshId();
+    const name = `webmcp-relay-port:${freshId()}`;
     const end: PortEnd = {
       post: (message) => port.postMessage(message),
       close() {
@@ -86,13 +86,13 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
       end.post(['holds', name]);
       return new Promise((release) => signal.addEventListener('abort', () => release()));
     };
-    navigator.locks?.request(lockName(name), { signal }, hold).catch(() => {});
+    navigator.locks?.request(name, { signal }, hold).catch(() => {});
     port.onmessage = ({ data: message }: MessageEvent<Message>) => {
       if (message[0] === 'bye') lose(true);
       else if (message[0] !== 'holds') receive(message);
       else {
         navigator.locks
-          ?.request(lockName(message[1]), { mode: 'shared', signal }, () => {
+          ?.request(message[1], { mode: 'shared', signal }, () => {
             setTimeout(lose, LAST_WORDS, false);
           })
           .catch(() => {});

@@ -26,7 +26,7 @@ export interface Lifetime {
 }
 
 export interface LifetimeListener {
-  /** What is presumed is something else now. */
+  /** What is presumed is something else now; of a document that leaves, nothing may run after this task. */
   presumed(): void;
   /** A navigation ended without a new document. */
   stayed(): void;
@@ -80,12 +80,13 @@ export function watchLifetime(listener: LifetimeListener): Lifetime {
     navigation.addEventListener('navigatesuccess', stay);
     navigation.addEventListener('navigateerror', stay);
   }
-  // Whether the first has been already, nothing says.
+  const parsed = (): void => {
+    parsedBy = 0;
+    listener.presumed();
+  };
+  // Whether the first has been already, nothing says. What the page's own listeners do comes before it is said to be parsed.
   for (const type of ['DOMContentLoaded', 'load']) {
-    addEventListener(type, () => {
-      parsedBy = 0;
-      listener.presumed();
-    });
+    addEventListener(type, () => addEventListener(type, parsed), { capture: true });
   }
   addEventListener('pagehide', () => {
     gone = true;

@@ -101,6 +101,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   let announcedChange: Promise<void> | undefined;
   /** Is that one of readiness only? */
   let quiet = true;
+  /** Have tools changed since the worker was told? */
+  let stale = false;
   /** Is the worker being told? */
   let telling: Promise<unknown> | undefined;
   /** As the worker was told last. */
@@ -121,7 +123,11 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   const lookAgain = (): void => void changed();
 
   const lifetime = watchLifetime({
-    presumed: lookAgain,
+    presumed() {
+      // At once: an agent that has just caused the navigation may list before the next task comes.
+      announceTools();
+      lookAgain();
+    },
     stayed() {
       lookAgain();
       if (mayStay) void send('reportStay', {});
@@ -224,6 +230,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   function hello(): Hello {
     const { tabSecret: _, ...facts } = identity.current;
     announcedReady = readiness.readyFrom();
+    stale = false;
     return {
       type: HELLO,
       versions: PROTOCOL_VERSIONS,
@@ -305,18 +312,16 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     return null;
   }
 
-  /** `quiet`: no tools have changed, and no worker is woken for that. */
-  function announceTools(quiet: boolean): void {
+  /** Tells the worker what it does not know yet. None is woken where no tools have changed. */
+  function announceTools(): void {
     const before = announcedReady;
     const readyFrom = readiness.readyFrom();
-    if (quiet && (readyFrom === before || !connection.isKnown())) return;
-    announcedReady = readyFrom;
+    if (!stale && (readyFrom === before || !connection.isKnown())) return;
     // What was held back is told now.
-    const told = connection.send('announceTools', {
-      tools: tools.list(),
-      readyFrom,
-      quiet: quiet && before < Infinity,
-    });
+    const isQuiet = !stale && before < Infinity;
+    announcedReady = readyFrom;
+    stale = false;
+    const told = connection.send('announceTools', { tools: tools.list(), readyFrom, quiet: isQuiet });
     telling = told;
     void told.then(() => {
       if (telling === told) telling = undefined;
@@ -325,20 +330,21 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   /** An agent that has a result lists the tools that it implies: the worker is told of them first. */
   function toolsTold(): Promise<unknown> | undefined {
-    if (announcedChange) announceTools(quiet);
+    announceTools();
     return telling && within(bounds.acknowledging, telling);
   }
 
   /** Tells the documents of this tab, and the worker: once a task, however much changed. `ofTools`: tools did. */
   function changed(ofTools = false): Promise<void> {
     quiet &&= !ofTools;
+    stale ||= ofTools;
     announcedChange ??= new Promise((resolve) => {
       nextTask(() => {
         const isQuiet = quiet;
         announcedChange = undefined;
         quiet = true;
         for (const { toolsChanged } of neighbours()) toolsChanged(isQuiet);
-        announceTools(isQuiet);
+        announceTools();
         resolve();
       });
     });

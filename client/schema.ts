@@ -60,10 +60,8 @@ function isPattern(value: unknown): boolean {
 function isSchema(value: unknown): boolean {
   if (!isRecord(value)) return isBoolean(value);
   for (const [keyword, argument] of Object.entries(value as object)) {
-    check(
-      (NUMBERS.test(keyword) ? isNumber : TESTS[keyword])?.(argument) !== false,
-      `inputSchema: ${keyword} cannot be ${JSON.stringify(argument)}.`,
-    );
+    if ((NUMBERS.test(keyword) ? isNumber : TESTS[keyword])?.(argument) === false)
+      check(false, `inputSchema: ${keyword} cannot be ${JSON.stringify(argument)}.`);
   }
   return true;
 }

@@ -47,6 +47,7 @@ const NAME_PATTERN = /^[\w.-]{1,128}$/;
 
 export function createTools(sizes: Sizes): Tools {
   const entries = new Map<RegistrationId, ToolEntry>();
+  const names = new Set<string>();
   const list = (): ToolDefinition[] =>
     [...entries.values()].map(({ execute: _, ...definition }) => definition);
 
@@ -55,8 +56,7 @@ export function createTools(sizes: Sizes): Tools {
     const refuse = (reason: Reason, message: string): void => {
       throw relayFailure(reason, false, message);
     };
-    if (list().some((other) => other.name === name))
-      refuse('duplicate-name', `There is a tool ${name} already.`);
+    if (names.has(name)) refuse('duplicate-name', `There is a tool ${name} already.`);
     if (!NAME_PATTERN.test(name)) refuse('invalid-tool', `The name must match ${NAME_PATTERN}.`);
     if (description === '') refuse('invalid-tool', 'The description is empty.');
     if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
@@ -64,10 +64,16 @@ export function createTools(sizes: Sizes): Tools {
     admit();
     const entry = { ...draft, inputSchema: schema };
     entries.set(registrationId, entry);
+    names.add(name);
     return entry;
   }
 
-  return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id), list };
+  function unregister(id: RegistrationId): void {
+    names.delete(entries.get(id)?.name ?? '');
+    entries.delete(id);
+  }
+
+  return { register, unregister, find: (id) => entries.get(id), list };
 }
 
 /** Reads the members in the order of Web IDL, each once. Throws a `TypeError`, or whatever reading them throws. */

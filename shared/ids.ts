@@ -22,9 +22,15 @@ export type Generation = string;
 /** SHA-256 of a continuation token, base64url: what the worker knows a token by. */
 export type TokenDigest = string;
 
-/** A fresh id: 128 random bits, base64url. */
+/** Of random bytes, base64url: asking for few of them at a time takes most of the time of an id. */
+let supply = '';
+
+/** A fresh id: 132 random bits, base64url. */
 export function freshId(): string {
-  return toBase64Url(crypto.getRandomValues(new Uint8Array(16)));
+  supply ||= toBase64Url(crypto.getRandomValues(new Uint8Array(33 * 64)));
+  const id = supply.slice(0, 22);
+  supply = supply.slice(22);
+  return id;
 }
 
 /** A fresh secret (a continuation token, an execution's key, a tab's secret): 256 random bits, base64url. */

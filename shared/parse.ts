@@ -60,10 +60,8 @@ export const PATTERNS = {
     url: '',
     announcement: {
       tools: [TOOL],
-      calls: [{ call: CALL, key: '', stored: true }],
-      activations: [
-        { activationId: '', executionId: '', key: '', stored: true, call: orNull(CALL), end: orNull(isEnd) },
-      ],
+      calls: [{ executionId: '', key: '' }],
+      activations: [{ activationId: '', executionId: '', key: '', end: orNull(isEnd) }],
       resumptions: [{ activationId: '', executionId: '', token: '' }],
     },
   },

@@ -64,20 +64,17 @@ export interface Announcement {
   resumptions: AnnouncedResumption[];
 }
 
-/** A call of this document whose outcome it awaits from the worker. */
-export interface AnnouncedCall extends KeyedCall {
-  /** Storage knows it: a worker that does not find it there must not begin it anew. */
-  stored: boolean;
+/** A call of this document that the worker has, and whose outcome it awaits from there. */
+export interface AnnouncedCall {
+  executionId: ExecutionId;
+  key: string;
 }
 
-/** An activation that runs in this document, or that ended there and was not dropped yet. */
+/** An activation of such a call that runs in this document, or whose end was not acknowledged. */
 export interface AnnouncedActivation {
   activationId: ActivationId;
   executionId: ExecutionId;
   key: string;
-  stored: boolean;
-  /** `null` for a resumed activation: its execution is in storage. */
-  call: Call | null;
   end: End | null;
 }
 
@@ -143,6 +140,7 @@ export interface KeyedCall {
 export interface Grant {
   activationId: ActivationId;
   executionId: ExecutionId;
+  /** `null` if the worker has it. */
   call: Call | null;
   key: string;
   digest: TokenDigest;
@@ -202,6 +200,7 @@ export interface Output {
 
 /** The worker's face. Every method answers within a bound; outcomes come later, as commands to the page (I8). */
 export interface Coordinator {
+  /** Of a call that is to outlive its caller; any other goes straight to its document. */
   execute(command: KeyedCall): Promise<Reply>;
   cancel(request: { executionId: ExecutionId }): Promise<Reply>;
   grant(grant: Grant): Promise<Reply>;

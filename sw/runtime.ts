@@ -2,13 +2,14 @@
  * The loop around the core: one event at a time, the step, the commit if anything stored changed, then the effects.
  *
  * Kept: I1 commit precedes effect, but for an acknowledged activation, which is written with the next commit (told counts as
- * started, acknowledged or not); I7 events of executions that are not stored touch no storage. A commit that fails refuses a
- * token's grant or redemption outright; anything else takes effect all the same, and is written with the next commit.
+ * started, acknowledged or not); I7 calls that the worker does not have touch no storage. A commit that fails refuses a call,
+ * a token's grant or its redemption outright; anything else takes effect all the same, and is written with the next commit.
  */
 import type { ExecutionId } from '../shared/ids.ts';
 import type { Reply } from '../shared/protocol.ts';
 import type { Clock } from './clock.ts';
 import type { Change, Effect, Event, Happening, Step } from './core/event.ts';
+import { announcedIds } from './core/recover.ts';
 import { type ConnectedDocument, type Execution, type State, withRecords } from './core/state.ts';
 import { concerned, step } from './core/step.ts';
 import { type Store, storageFailure } from './store.ts';
@@ -80,7 +81,7 @@ export function createRuntime(
   }
 
   function touchesStorage(event: Event): boolean {
-    if (isForToken(event) || announcesStored(event)) return true;
+    if (isForGood(event) || announces(event)) return true;
     return concerned(state, event).some((id) => state.executions.get(id)?.stored);
   }
 
@@ -90,7 +91,7 @@ export function createRuntime(
     const query = {
       ids: [...new Set([...ids, ...unsaved])],
       digest: event.type === 'token-presented' ? event.digest : null,
-      strict: isForToken(event),
+      strict: isForGood(event),
       isNews: ({ id, revision }: Execution) => revision > (state.executions.get(id)?.revision ?? -1),
     };
     const { done } = await store.transact(query, (records) => {
@@ -120,7 +121,7 @@ export function createRuntime(
 
   function withoutCommit(event: Event, error: unknown): Step {
     report(error);
-    if (isForToken(event)) {
+    if (isForGood(event)) {
       return { changes: [], effects: [], reply: { ok: false, error: storageFailure(error) } };
     }
     return applyUnsaved(step(state, event));
@@ -167,15 +168,13 @@ function report(error: unknown): void {
   console.error('webmcp-relay: the worker goes on after', error);
 }
 
-/** Grants and redemptions count only once they are stored. */
-function isForToken({ type }: Event): boolean {
-  return type.startsWith('token-');
+/** Calls, grants and redemptions count only once they are stored. */
+function isForGood({ type }: Event): boolean {
+  return type === 'execution-requested' || type.startsWith('token-');
 }
 
-function announcesStored(event: Event): boolean {
-  if (event.type !== 'document-connected') return false;
-  const { calls, activations, resumptions } = event.announcement;
-  return resumptions.length > 0 || [...calls, ...activations].some(({ stored }) => stored);
+function announces(event: Event): boolean {
+  return event.type === 'document-connected' && announcedIds(event.announcement).length > 0;
 }
 
 function writesOf(changes: readonly Change[]): { put: Execution[]; remove: ExecutionId[] } {

@@ -91,7 +91,7 @@ export function createExecution(turn: Turn, call: Call, mayHaveBegun = false): E
   const execution: Execution = {
     id,
     revision: 0,
-    stored: false,
+    stored: true,
     call,
     callerDocumentId,
     met: new Map(),

@@ -3,7 +3,7 @@
  * lost connection or the back/forward cache.
  *
  * Kept: I3, an activation that may have begun is commanded again only under its old id, and its document drops what it has
- * seen; I4, whatever the worker forgot is rebuilt from here or from storage.
+ * seen; I4, whatever the worker forgot comes from here or from storage.
  */
 import type { DocumentId, ExecutionId } from '../../shared/ids.ts';
 import type { AnnouncedActivation, Announcement } from '../../shared/protocol.ts';
@@ -11,7 +11,6 @@ import { type Turn, tell } from './event.ts';
 import {
   beginActivation,
   command,
-  createExecution,
   deliverOutcome,
   deliverOutput,
   dropActivation,
@@ -25,32 +24,20 @@ import type { Activation, Execution } from './state.ts';
 
 /** The executions that an announcement speaks of, by id. */
 export function announcedIds({ calls, activations, resumptions }: Announcement): ExecutionId[] {
-  const parts = [...calls.map(({ call }) => call), ...activations, ...resumptions];
-  return parts.map(({ executionId }) => executionId);
+  return [...calls, ...activations, ...resumptions].map(({ executionId }) => executionId);
 }
 
-/**
- * An execution that the worker has no memory of, rebuilt from what a live document knows. If only storage could know it, it
- * is forgotten, and the document is told so.
- */
-export function rebuild(
+/** What storage does not know either is over, and the document is told so. */
+export function dismiss(
   turn: Turn,
   documentId: DocumentId,
   executionId: ExecutionId,
   announcement: Announcement,
-): Execution | undefined {
-  const awaited = announcement.calls.find(({ call }) => call.executionId === executionId);
-  const runs = announcement.activations.find((part) => part.executionId === executionId && !part.stored);
-  const call = awaited?.stored === false ? awaited.call : runs?.call;
-  if (!call) {
-    if (awaited) tellNavigated(turn, documentId, executionId);
-    release(turn, undefined, documentId, executionId, announcement);
-    return undefined;
+): undefined {
+  if (announcement.calls.some((call) => call.executionId === executionId)) {
+    tellNavigated(turn, documentId, executionId);
   }
-  const execution = createExecution(turn, call, true);
-  if (runs) for (const activation of execution.activations) beginActivation(activation, turn.now);
-  if (!awaited && turn.documents.has(call.callerDocumentId)) disown(turn, execution);
-  return execution;
+  release(turn, undefined, documentId, executionId, announcement);
 }
 
 /** Puts one execution in accord with what the document has just announced. */
@@ -61,7 +48,7 @@ export function reconcile(
   announcement: Announcement,
 ): void {
   const { calls, activations } = announcement;
-  if (calls.some(({ call }) => call.executionId === execution.id)) reclaim(turn, execution, documentId);
+  if (calls.some(({ executionId }) => executionId === execution.id)) reclaim(turn, execution, documentId);
   else if (execution.callerDocumentId === documentId) disown(turn, execution);
   for (const activation of execution.activations) {
     if (activation.documentId !== documentId) continue;
@@ -112,19 +99,24 @@ export function reclaim(turn: Turn, execution: Execution, documentId: DocumentId
     tellNavigated(turn, documentId, execution.id);
     return;
   }
-  // Whatever it may have missed; it drops what it has seen (I2).
+  catchUp(turn, execution);
+}
+
+/** The caller is told whatever it may have missed; it drops what it has seen (I2). */
+function catchUp(turn: Turn, execution: Execution): void {
   for (const output of execution.outputs) deliverOutput(turn, execution, output);
   deliverOutcome(turn, execution);
 }
 
 /**
- * Its caller has said hello and not named it: it had cancelled, or has the outcome. Not so where it has collected it, and may not
- * know so yet; nor where it called directly, and so need not have heard that the worker has it.
+ * Its caller has said hello and not named it. Unless it goes by way of the worker, that means no more than that it has not heard
+ * yet that the worker has the call, or that it has collected it.
  */
 function disown(turn: Turn, execution: Execution): void {
   const { settled, call, callerDocumentId } = execution;
-  if (settled) deliverOutcome(turn, execution);
-  else if (call.keepalive && callerDocumentId === call.callerDocumentId) execution.callerDocumentId = null;
+  if (!settled && call.keepalive && callerDocumentId === call.callerDocumentId) {
+    execution.callerDocumentId = null;
+  } else catchUp(turn, execution);
 }
 
 /** The outcome is not for this document, or not to be had any more. */

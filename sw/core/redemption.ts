@@ -31,7 +31,6 @@ export function grantToken(turn: Turn, execution: Execution, grant: Grant): Erro
   if (tokens.length >= most) {
     return failure('too-many', true, `At most ${most} continuation tokens an execution.`);
   }
-  execution.stored = true;
   if (call) execution.call = call;
   const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
   tokens.push({

@@ -1,8 +1,8 @@
 /**
  * What the coordinator knows. Plain data: a record here is what is stored, word for word, but for the plain text of values.
  *
- * Kept: I4, nothing that correctness needs lives here alone. `executions` that are `stored` are in the database;
- * everything else is announced again by live documents.
+ * Kept: I4, nothing that correctness needs lives here alone. `executions` are in the database; everything else is
+ * announced again by live documents.
  */
 import type { Bounds, Sizes } from '../../shared/bounds.ts';
 import type { Reason } from '../../shared/errors.ts';
@@ -88,7 +88,7 @@ export interface Execution {
   readonly id: ExecutionId;
   /** Counts stored versions, so that a newer one is recognised. */
   revision: number;
-  /** Is it in the database (or on its way there)? From the first token on. */
+  /** Is it in the database, or on its way there? Not what is left of a call that ended with its page. */
   stored: boolean;
   /** As its first caller described it; empty of what is private once it is delivered. */
   call: Call;
@@ -113,7 +113,16 @@ export function withRecords(
   const executions = new Map(known);
   for (const record of records) {
     const { revision = -1 } = executions.get(record.id) ?? {};
-    if (revision < record.revision) executions.set(record.id, record);
+    if (revision < record.revision) executions.set(record.id, inherited(record));
   }
   return executions;
+}
+
+/** What another worker has commanded may have begun: it may have died before it heard. */
+function inherited(record: Execution): Execution {
+  const activations = record.activations.map((activation) => ({
+    ...activation,
+    mayHaveBegun: activation.mayHaveBegun || activation.state === 'commanded',
+  }));
+  return { ...record, activations };
 }

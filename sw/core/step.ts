@@ -24,7 +24,7 @@ import {
   reportHeld,
   settle,
 } from './execution.ts';
-import { announcedIds, rebuild, reclaim, reconcile, tellNavigated } from './recover.ts';
+import { announcedIds, dismiss, reclaim, reconcile, tellNavigated } from './recover.ts';
 import { grantToken, redeemToken } from './redemption.ts';
 import type { Activation, ConnectedDocument, Execution, State } from './state.ts';
 
@@ -42,7 +42,7 @@ const RULES: { [T in Event['type']]: Rule<EventOf<T>> } = {
   'document-lost': [partaking, disconnect],
   'document-stayed': [partaking, stay],
   'tools-changed': [none, asked(changeTools)],
-  'execution-requested': [none, request],
+  'execution-requested': [(_, { call }) => [call.executionId], request],
   'cancel-requested': [
     named,
     (turn, event) => each(turn, event, (execution) => cancelExecution(turn, execution)),
@@ -190,7 +190,7 @@ function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
     turn,
     event,
     (execution) => reconcile(turn, execution, documentId, announcement),
-    (id) => rebuild(turn, documentId, id, announcement),
+    (id) => dismiss(turn, documentId, id, announcement),
   );
 }
 
@@ -237,6 +237,7 @@ function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'
     if (turn.executions.has(call.executionId)) continue;
     // Nobody else knew of it: the next page may ask what became of it. Its page has ended it, whatever it was to live on for.
     const lost = createExecution(turn, { ...call, keepalive: false }, true);
+    lost.stored = false;
     loseCaller(turn, lost, reason);
     record(turn, lost);
   }
@@ -253,8 +254,13 @@ function changeTools(turn: Turn, event: EventOf<'tools-changed'>, document: Conn
   return DONE;
 }
 
-function request(turn: Turn, { documentId, call }: EventOf<'execution-requested'>): Answer {
-  if (turn.executions.has(call.executionId)) return DONE;
+function request(turn: Turn, event: EventOf<'execution-requested'>): Answer {
+  const { documentId, call } = event;
+  // Asked again: it may have been taken for one that its caller does not await.
+  const known = each(turn, event, (execution) => {
+    if (turn.documents.has(documentId)) reclaim(turn, execution, documentId);
+  });
+  if (known) return known;
   if (!turn.documents.has(documentId)) return refused('inactive-document');
   const most = turn.sizes.executions;
   const open = idsOf(turn, (known) => known.callerDocumentId === documentId && known.settled === null);
@@ -268,24 +274,15 @@ function request(turn: Turn, { documentId, call }: EventOf<'execution-requested'
 }
 
 function grant(turn: Turn, event: EventOf<'token-requested'>): Answer {
+  const { call } = event;
   const granted = each(
     turn,
     event,
     (execution) => grantToken(turn, execution, event),
-    () => hearOf(turn, event),
+    // One that went straight to its document is heard of when it first asks for a token.
+    () => (call ? createExecution(turn, call) : undefined),
   );
   return granted ?? refused('not-running');
-}
-
-/**
- * A call that went straight to its document is first heard of when it asks for a token. One that was to outlive its caller went
- * through here: what is not known any more is over, and its document has not read so yet.
- */
-function hearOf(turn: Turn, { call, documentId }: EventOf<'token-requested'>): Execution | undefined {
-  const caller = turn.documents.get(call?.callerDocumentId ?? '');
-  if (!call || (call.keepalive && caller && caller.tabId !== turn.documents.get(documentId)?.tabId))
-    return undefined;
-  return createExecution(turn, call);
 }
 
 function redeem(turn: Turn, event: EventOf<'token-presented'>, document: ConnectedDocument): Answer {

@@ -25,7 +25,7 @@ import {
 const NOTHING = { tools: [], calls: [], activations: [], resumptions: [] };
 /** What the documents say of themselves: the caller waits for its call, the target runs its activation. */
 const ANNOUNCED: Record<string, Announcement> = {
-  caller: { ...NOTHING, calls: [{ call: aCall(), key: 'key', stored: true }] },
+  caller: { ...NOTHING, calls: [{ executionId: 'execution', key: 'key' }] },
   target: {
     ...NOTHING,
     activations: [
@@ -33,8 +33,6 @@ const ANNOUNCED: Record<string, Announcement> = {
         activationId: 'activation',
         executionId: 'execution',
         key: 'key',
-        stored: true,
-        call: null,
         end: null,
       },
     ],
@@ -202,7 +200,7 @@ describe('commit precedes effect (I1)', () => {
     expect(memory.kept.get('execution')?.tokens[0]?.state).toBe('redeemed');
   });
 
-  test('a call without token touches no storage (I7)', async () => {
+  test('a call is stored before it is told to its document, and removed once its outcome is delivered', async () => {
     const memory = createMemory();
     const { runtime, kinds, connect } = start(memory.store);
     await connect('caller', {});
@@ -214,6 +212,16 @@ describe('commit precedes effect (I1)', () => {
     await runtime.dispatch({ ...ended, activationId: 'execution' } as Happening);
     await runtime.dispatch({ type: 'outcome-delivered', executionId: 'execution', documentId: 'caller' });
     expect(kinds()).toEqual(['activate', 'settle', 'drop']);
+    expect(memory.log.slice(0, 2)).toEqual(['load', 'wrote execution']);
+    expect(memory.kept.size).toBe(0);
+  });
+
+  test('documents that come, offer tools and go touch no storage (I7)', async () => {
+    const memory = createMemory();
+    const { runtime, connect } = start(memory.store);
+    await connect('caller', {});
+    await runtime.dispatch({ type: 'tools-changed', documentId: 'caller', tools: [] });
+    await runtime.dispatch({ type: 'document-left', documentId: 'caller', lostCalls: [aCall()] });
     expect(memory.log).toEqual(['load']);
   });
 });

@@ -8,7 +8,6 @@ import type { Effect } from '../../sw/core/event.ts';
 import type { ConnectedDocument, Execution, State } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';
 import {
-  aCall,
   aDocument,
   aGrant,
   anActivation,
@@ -17,6 +16,7 @@ import {
   aState,
   aToken,
   at,
+  aValue,
   changedBy,
   inWords,
   metIn,
@@ -45,8 +45,6 @@ function running(executionId: string, facts: Partial<Announcement['activations']
     activationId: executionId,
     executionId,
     key: 'key',
-    stored: true,
-    call: null,
     end: null,
     ...facts,
   };
@@ -89,9 +87,8 @@ describe('an announcement that speaks of several', () => {
       call: { keepalive: true },
       activations: [anActivation()],
       met: metIn('elsewhere', 'target'),
-      stored: false,
     });
-    const calls = [{ call: aCall({ executionId: 'two' }), key: 'key', stored: false }];
+    const calls = [{ executionId: 'two', key: 'key' }];
     const { executions } = hello(aState(known), aDocument('caller'), { calls });
     expect(executions.get('one')?.callerDocumentId).toBeNull();
     expect(executions.get('two')?.callerDocumentId).toBe('caller');
@@ -99,7 +96,7 @@ describe('an announcement that speaks of several', () => {
 
   test('what nobody knows is dismissed, each by its own name', () => {
     const { effects, executions } = hello(aState([]), aDocument('target'), {
-      calls: [{ call: aCall({ executionId: 'one' }), key: 'key', stored: true }],
+      calls: [{ executionId: 'one', key: 'key' }],
       activations: [running('two'), running('three')],
       resumptions: [
         { activationId: 'waits', executionId: 'one', token: '' },
@@ -114,19 +111,6 @@ describe('an announcement that speaks of several', () => {
       'drop waits too',
     ]);
     expect(executions.size).toBe(0);
-  });
-
-  test('what is rebuilt is what was announced under that name', () => {
-    const call = (executionId: string) =>
-      aCall({ executionId, callerDocumentId: 'away', toolName: `tool of ${executionId}` });
-    const unstored = (id: string) => running(id, { stored: false, call: call(id) });
-    const { executions } = hello(aState([]), aDocument('target'), {
-      activations: [unstored('one'), unstored('two')],
-    });
-    expect([...executions.values()].map(({ id, call: { toolName } }) => [id, toolName])).toEqual([
-      ['one', 'tool of one'],
-      ['two', 'tool of two'],
-    ]);
   });
 
   test('a resumption that still waits is left to wait; one that is over is dropped', () => {
@@ -175,7 +159,6 @@ describe('a caller that says hello and does not name its call', () => {
     hello(
       aState([
         anExecution({
-          stored: false,
           activations: [anActivation()],
           met: metIn('elsewhere', 'target'),
           ...facts,
@@ -186,8 +169,11 @@ describe('a caller that says hello and does not name its call', () => {
     );
 
   test('had called directly, and need not know that the worker has it: it goes on', () => {
-    const execution = known({}).executions.get('execution');
-    expect(execution).toMatchObject({ settled: null, callerDocumentId: 'caller' });
+    const { executions, effects } = known({
+      outputs: [{ activationId: 'activation', value: aValue('billed') }],
+    });
+    expect(executions.get('execution')).toMatchObject({ settled: null, callerDocumentId: 'caller' });
+    expect(told(effects)).toEqual(['deliverOutput activation']);
   });
 
   test('keepalive: it lives on, and waits to be collected', () => {

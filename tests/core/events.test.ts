@@ -447,14 +447,11 @@ describe('a token is asked for', () => {
     expect(answer(step(known, at(asked)).reply)).toBe('not-running');
   });
 
-  test('from then on its execution is stored, with a sealed input', () => {
-    const known = aState(
-      [anExecution({ stored: false, call: { tabKey: null }, activations: [anActivation()] })],
-      DOCUMENTS,
-    );
+  test('by a call that is known already: as it is described now, with a sealed input', () => {
+    const known = aState([anExecution({ call: { tabKey: null }, activations: [anActivation()] })], DOCUMENTS);
     const call = aCall({ input: aValue('sealed'), tabKey: boxOf('tab') });
     const { execution } = changedBy(known, at({ ...asked, call }));
-    expect(execution).toMatchObject({ stored: true, call });
+    expect(execution.call).toEqual(call);
   });
 
   test('a resumed activation brings no input and no key: what is stored stays', () => {
@@ -484,21 +481,16 @@ describe('a token is asked for', () => {
 
 describe('a token is asked for by a call that is not known', () => {
   const grant = aGrant({ activationId: 'execution' });
-  const ask = (callerTabId: string, { callerIsHere = true, keepalive = false } = {}) => {
+  const ask = (callerTabId: string, callerIsHere = true) => {
     const caller = aDocument('caller', { tabId: callerTabId });
     const known = aState([], [aDocument('target', { tabId: 'shop' }), ...(callerIsHere ? [caller] : [])]);
-    const asked = { ...grant, call: aCall({ callerTabId, keepalive }) };
+    const asked = { ...grant, call: aCall({ callerTabId }) };
     return answer(step(known, at({ type: 'token-requested', documentId: 'target', ...asked })).reply);
   };
 
   test('of a caller in its own tab: granted', () => expect(ask('shop')).toBe('ok'));
   test('of a caller in another tab: granted', () => expect(ask('agent')).toBe('ok'));
-  test('of a caller that is not here: granted', () =>
-    expect(ask('agent', { callerIsHere: false })).toBe('ok'));
-  test('kept alive by the worker for a caller in another tab, which has not announced it: it is over', () =>
-    expect(ask('agent', { keepalive: true })).toBe('not-running'));
-  test('kept alive by the worker for a caller that is not here: granted', () =>
-    expect(ask('agent', { keepalive: true, callerIsHere: false })).toBe('ok'));
+  test('of a caller that is not here: granted', () => expect(ask('agent', false)).toBe('ok'));
 });
 
 describe('limits', () => {
@@ -566,7 +558,7 @@ describe('an execution is asked for', () => {
       },
     ]);
     expect(execution).toMatchObject({
-      stored: false,
+      stored: true,
       call: aCall(),
       callerDocumentId: 'caller',
       met: metIn('tab', 'caller', 'target'),
@@ -607,8 +599,21 @@ describe('an execution is asked for', () => {
 
   test('again: the same execution', () => {
     const { execution } = changedBy(aState([], DOCUMENTS), at(asked()));
-    const again = step(aState([execution], DOCUMENTS), at(asked()));
-    expect(again).toEqual({ changes: [], effects: [], reply: { ok: true, value: undefined } });
+    const again = changedBy(aState([execution], DOCUMENTS), at(asked()));
+    expect(again.execution).toEqual({ ...execution, revision: execution.revision + 1 });
+    expect(again.done.effects).toEqual([]);
+  });
+
+  test('again, and meanwhile it was taken for one that nobody awaits: it is awaited', () => {
+    const { execution } = changedBy(aState([], DOCUMENTS), at(asked()));
+    const again = changedBy(aState([{ ...execution, callerDocumentId: null }], DOCUMENTS), at(asked()));
+    expect(again.execution.callerDocumentId).toBe('caller');
+  });
+
+  test('again, by a document that has left: it is not awaited', () => {
+    const { execution } = changedBy(aState([], DOCUMENTS), at(asked()));
+    const known = aState([{ ...execution, callerDocumentId: null }], [aDocument('target')]);
+    expect(changedBy(known, at(asked())).execution.callerDocumentId).toBeNull();
   });
 
   test('by a document that has left: refused, and it did not start', () => {
@@ -801,7 +806,7 @@ describe('which executions an event concerns: all that a transaction has to read
     [{ type: 'document-lost', documentId: 'target' }, ['as caller', 'as target']],
     [{ type: 'document-stayed', documentId: 'target' }, ['as caller', 'as target']],
     [{ type: 'tools-changed', documentId: 'target', tools: [] }, []],
-    [{ type: 'execution-requested', documentId: 'caller', call: aCall() }, []],
+    [{ type: 'execution-requested', documentId: 'caller', call: aCall() }, ['execution']],
     [{ type: 'cancel-requested', executionId: 'other' }, ['other']],
     [{ type: 'token-requested', documentId: 'target', ...aGrant({ executionId: 'other' }) }, ['other']],
     [{ type: 'token-presented', documentId: 'target', activationId: 'a', digest: 'of other' }, ['other']],
@@ -820,10 +825,10 @@ describe('which executions an event concerns: all that a transaction has to read
         clientId: '',
         announcement: {
           tools: [],
-          calls: [{ call: aCall({ executionId: 'called' }), key: '', stored: false }],
+          calls: [{ executionId: 'called', key: '' }],
           activations: [
-            { activationId: 'a', executionId: 'run', key: '', stored: true, call: null, end: null },
-            { activationId: 'b', executionId: 'as target', key: '', stored: true, call: null, end: null },
+            { activationId: 'a', executionId: 'run', key: '', end: null },
+            { activationId: 'b', executionId: 'as target', key: '', end: null },
           ],
           resumptions: [{ activationId: 'c', executionId: 'resumed', token: '' }],
         },

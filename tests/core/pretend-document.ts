@@ -1,8 +1,8 @@
 /**
  * A pretend document: a page's half of the protocol, as far as the core can tell it from a real one.
  *
- * It remembers the activations it has seen and drops repeated commands (I2), retains ends until they are dropped, announces
- * all that it holds when it connects, and keeps what it was not answered to send it again. A direct call meets the
+ * It remembers the activations it has seen and drops repeated commands (I2), announces all that the worker has when it
+ * connects, and keeps what it was not answered to send it again. A direct call meets the
  * worker only once a token is asked for; between tabs, what its two ends tell each other takes a while. It counts what the tests assert: how often each callback began, what each caller
  * was told.
  */
@@ -32,11 +32,9 @@ export type DocumentEffect = Exclude<Effect, { type: 'summon' | 'announce-tools'
 interface Run {
   readonly activationId: string;
   readonly executionId: string;
-  readonly call: Call | null;
-  /** `null` where the worker commanded it. */
-  readonly caller: DirectCaller | null;
-  /** Does the page know that it was granted a token? */
-  stored: boolean;
+  readonly call: Call;
+  /** Who is told of its end; `null` if that is the worker: it has the call. */
+  caller: DirectCaller | null;
   /** Requests for a token that are not answered. */
   requests: number;
   /** `ending`: it returned or threw, and its requests are not answered. `over`: dropped, or its page left. */
@@ -91,6 +89,9 @@ interface Message {
   readonly acknowledges: boolean;
 }
 
+/** A command that is not answered is sent again for so long, in milliseconds. */
+const SEND_BOUND = 10_000;
+
 /** What a document is told of an execution that is not its own, or not to be had any more. */
 const NAVIGATED = 'failed: navigated, started';
 const ABORTED = 'aborted by the caller';
@@ -109,7 +110,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
   const inbox: DocumentEffect[] = [];
   const outbox: Message[] = [];
   const port: Word[] = [];
-  const sent: Message[] = [];
+  const sent: (Message & { at: number })[] = [];
   let refusal: Reason | null = null;
   let frozen = false;
 
@@ -143,7 +144,8 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       const waiting = awaits(call, null, 'sent');
       post({ type: 'execution-requested', documentId, call }, (reply) => {
         if (!reply.ok) waiting.outcome ??= `failed: ${reply.error.reason}, not started`;
-        else if (waiting.outcome !== null && waiting.told === null) {
+        else waiting.known = 'stored';
+        if (reply.ok && waiting.outcome !== null && waiting.told === null) {
           post({ type: 'cancel-requested', executionId: call.executionId });
         }
       });
@@ -174,7 +176,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         lost: () =>
           hears(() => {
             if (waiting.known === 'no') waiting.outcome ??= NAVIGATED;
-            if (waiting.outcome === null && self.connected && !self.destroyed) self.connects();
+            if (waiting.outcome !== null || waiting.known === 'stored') return;
+            waiting.known = 'stored';
+            if (self.connected && !self.destroyed) self.connects();
           }),
         missed: () =>
           hears(() => {
@@ -230,17 +234,18 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       const run = runs.get(activationId);
       if (run === undefined) throw new Error(`${activationId} never ran in ${documentId}`);
       const { executionId } = run;
-      const call = run.stored ? null : run.call;
+      const { caller } = run;
+      const call = caller && run.call;
       const tokenKey = boxOf('key');
       const grant: Grant = { activationId, executionId, call, key: 'key', digest, tokenKey, lifetime };
       run.requests += 1;
-      run.caller?.asked();
+      caller?.asked();
       post({ type: 'token-requested', documentId, ...grant }, (reply) => {
         result.reply = reply;
         run.requests -= 1;
         if (reply.ok) {
-          run.stored = true;
-          run.caller?.stored();
+          run.caller = null;
+          caller?.stored();
           if (run.state === 'over' && !self.left) post({ type: 'cancel-requested', executionId });
         }
         finish(run);
@@ -271,11 +276,11 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     },
     /** Its direct caller may not know that the worker has the call. */
     isCancelled(executionId: string): void {
-      if (runs.get(executionId)?.stored) post({ type: 'cancel-requested', executionId });
+      if (runs.get(executionId)?.caller === null) post({ type: 'cancel-requested', executionId });
       self.drops(executionId);
     },
     dropsUnstored(activationId: string): void {
-      if (!runs.get(activationId)?.stored) self.drops(activationId);
+      if (runs.get(activationId)?.caller) self.drops(activationId);
     },
     /** Every command to activate is refused from now on. */
     refuses(reason: Reason): void {
@@ -387,16 +392,18 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         if (!message.acknowledges) outbox.unshift(message);
         return;
       }
-      if (!message.acknowledges) sent.push(message);
+      if (!message.acknowledges) sent.push({ ...message, at: world.now });
       message.replied(reply);
       world.travel();
     },
     sendsAll(): void {
       while (outbox.length > 0) self.sends();
     },
-    /** Sends once more what the worker has answered already; a collection is a new one each time. */
+    /** Sends once more what the worker has just answered; a collection is a new one each time. */
     repeats(index: number): void {
-      const message = sent.filter(({ happening }) => happening.type !== 'outcomes-collected')[index];
+      const message = sent.filter(
+        ({ happening, at }) => happening.type !== 'outcomes-collected' && world.now - at < SEND_BOUND,
+      )[index];
       if (message !== undefined) outbox.push({ ...message, replied: () => {} });
     },
     /** What it would wake the worker for. */
@@ -468,7 +475,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
 
   /** Back from the back/forward cache: only what is stored can still be answered. */
   function returns(): void {
-    for (const waiting of awaited.values()) if (waiting.known === 'sent') waiting.outcome ??= NAVIGATED;
+    for (const waiting of awaited.values()) if (waiting.known !== 'stored') waiting.outcome ??= NAVIGATED;
     keepInOutbox(isWanted);
   }
 
@@ -476,13 +483,13 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     for (const run of runs.values()) {
       const isLost = run.state === 'running' || run.state === 'ending';
       run.state = 'over';
-      if (isLost && !run.stored) run.caller?.lost();
+      if (isLost) run.caller?.lost();
     }
   }
 
   function begin(run: Pick<Run, 'activationId' | 'executionId' | 'call' | 'caller'>): void {
-    const { activationId, executionId, call } = run;
-    const fresh = { stored: call === null, requests: 0, end: null, aborted: false };
+    const { activationId, executionId } = run;
+    const fresh = { requests: 0, end: null, aborted: false };
     runs.set(activationId, { ...run, ...fresh, state: 'running' });
     resumptions.delete(activationId);
     redemptions.delete(activationId);
@@ -502,13 +509,13 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     if (run.state !== 'ending' || run.requests > 0 || run.end === null) return;
     run.state = 'ended';
     const { executionId, activationId, end: how, caller } = run;
-    if (caller !== null && !run.stored) {
+    if (caller !== null) {
       run.state = 'over';
       caller.ended(how);
       return;
     }
-    post({ type: 'activation-ended', executionId, activationId, end: how }, (reply) => {
-      if (!reply.ok || run.stored) run.state = 'over';
+    post({ type: 'activation-ended', executionId, activationId, end: how }, () => {
+      run.state = 'over';
     });
   }
 
@@ -562,7 +569,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       if (world.now > refuseAfter) refused = failure('document-unresponsive', false);
       else if (refusal !== null) refused = failure(refusal, false);
       else if (!isExpected) refused = failure('tool-unavailable', false);
-      else begin({ activationId, executionId, call: first ? call : null, caller: null });
+      else begin({ activationId, executionId, call, caller: null });
     } else if (runs.get(activationId)?.state === 'over') refused = failure('navigated', true);
     post({ type: 'activation-acknowledged', executionId, activationId, refused }, () => {}, true);
   }
@@ -572,11 +579,10 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       tools,
       calls: [...awaited.values()]
         .filter(isPending)
-        .map(({ call, known }) => ({ call, key: 'key', stored: known === 'stored' })),
+        .map(({ call: { executionId } }) => ({ executionId, key: 'key' })),
       activations: [...runs.values()].filter(isHeld).map((run) => {
-        const { activationId, executionId, stored, call, state } = run;
-        const how = state === 'ended' ? run.end : null;
-        return { activationId, executionId, key: 'key', stored, call, end: how };
+        const { activationId, executionId, state } = run;
+        return { activationId, executionId, key: 'key', end: state === 'ended' ? run.end : null };
       }),
       resumptions: [...resumptions].map(([activationId, resumption]) => ({ activationId, ...resumption })),
     };
@@ -595,12 +601,12 @@ function isLast({ happening: { type } }: Message): boolean {
   return type === 'token-requested' || type === 'activation-ended' || type === 'cancel-requested';
 }
 
-/** A call that the worker may know of, and has not answered. */
+/** A call that the worker has, and has not answered. */
 function isPending({ known, outcome }: Awaited): boolean {
-  return known !== 'no' && outcome === null;
+  return known === 'stored' && outcome === null;
 }
 
-/** A run that the worker may know of. */
-function isHeld({ caller, stored, requests, state }: Run): boolean {
-  return state !== 'over' && (caller === null || stored || requests > 0);
+/** A run of such a call. */
+function isHeld({ caller, state }: Run): boolean {
+  return state !== 'over' && caller === null;
 }

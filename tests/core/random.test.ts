@@ -167,8 +167,9 @@ function act(story: Story, { kind, which, other }: Action): void {
     case 'decline': {
       // It would do so instead of running the callback: one that asked for a token has been run.
       if (running === undefined) return;
-      const { activationId, executionId, stored, requests } = running.run;
-      if (activationId !== executionId || stored || requests > 0) return;
+      const { activationId, executionId, caller, requests } = running.run;
+      const isGranted = caller === null && story.tokens.some((token) => token.executionId === executionId);
+      if (activationId !== executionId || isGranted || requests > 0) return;
       story.declined.add(executionId);
       running.page.declines(activationId);
       return;

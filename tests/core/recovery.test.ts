@@ -19,10 +19,11 @@ import {
   START,
 } from './records.ts';
 
-function aRunningCall({ granted = false } = {}) {
+function aRunningCall({ granted = false, frozen = false } = {}) {
   const world = createWorld();
   const caller = world.opens({ tab: 'agent' });
   const page = world.opens({ tab: 'shop' });
+  if (frozen) page.freezes();
   const id = caller.calls(page);
   const digest = granted ? page.requestsToken(id).digest : '';
   return { world, caller, page, id, digest };
@@ -100,6 +101,7 @@ describe('a call without a token', () => {
     page.crashes();
     world.dies();
     caller.connects();
+    world.looksForLostDocuments();
     expect(caller.outcomeOf(id)).toBe('failed: document-lost, started');
   });
 
@@ -107,12 +109,12 @@ describe('a call without a token', () => {
     const world = createWorld({ automatic: false });
     const caller = world.opens({ tab: 'agent' });
     const page = world.opens({ tab: 'shop' });
-    const id = caller.calls(page);
-    caller.sendsAll();
     world.dies();
     caller.connects();
+    const id = caller.calls(page);
+    caller.sendsAll();
     expect(world.effects).toEqual([{ type: 'summon', documentId: page.documentId }]);
-    expect(world.activation(id)).toMatchObject({ state: 'waiting', mayHaveBegun: true });
+    expect(world.activation(id)).toMatchObject({ state: 'waiting', mayHaveBegun: false });
   });
 
   test('its target has begun it before and is over it: navigated, started', () => {
@@ -151,7 +153,16 @@ describe('a call without a token', () => {
     },
   );
 
-  test('within a tab a caller need not know the worker: its silence cancels nothing', () => {
+  test('told to run it by a worker that died unheard: it may have begun', () => {
+    const { world, page, id } = aRunningCall({ frozen: true });
+    world.dies();
+    world.passes(3_000);
+    const { settled } = world.execution(id);
+    expect(settled?.ending).toMatchObject({ reason: 'document-unresponsive', started: true });
+    expect(page.runs.size).toBe(0);
+  });
+
+  test('a direct caller need not know that the worker has its call: its silence cancels nothing', () => {
     const world = createWorld({ automatic: false });
     const page = world.opens({ tab: 'shop' });
     const frame = world.opens({ tab: 'shop', top: false });
@@ -159,9 +170,9 @@ describe('a call without a token', () => {
     page.requestsToken(id);
     world.dies();
     page.connects();
+    page.sendsAll();
     frame.connects();
     expect(world.activation(id).state).toBe('running');
-    page.sendsAll();
     page.returns(id, 'on our way');
     page.sendsAll();
     expect(world.stateOf(id)).toBe('open');

@@ -95,7 +95,7 @@ describe('during a navigation: to', () => {
 
 describe('after a redemption, before its activation: the page that redeems is', () => {
   hit(['shipping', 'confirmation'], (page) => ({
-    fault: { at: 'command activate', turn: page === 'shipping' ? 1 : 2 },
+    fault: { at: 'command activate', turn: page === 'shipping' ? 0 : 1 },
   }));
 });
 

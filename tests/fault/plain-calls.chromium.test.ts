@@ -1,10 +1,11 @@
-// A call to another tab whose tool asks for no token is nowhere but in its two documents. The worker between them dies at
-// each step of it: it settles once all the same, with its result, and its callback runs once (C28).
+// Calls to another tab whose tool asks for no token: straight to its document, to which the worker only introduces the caller, and
+// by way of the worker. It dies at each step: the call settles once all the same, with its result, and its callback runs once (C28).
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Rig, startRig } from './rig.ts';
 import type { Fault } from './worker.ts';
 
-const PLACES: Fault['at'][] = [
+const INTRODUCING: Fault['at'][] = ['asked introduce', 'command meet', 'reply meet'];
+const KEPT_ALIVE: Fault['at'][] = [
   'asked execute',
   'command activate',
   'reply activate',
@@ -25,13 +26,14 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 async function call(
+  keepalive: boolean,
   kill: (call: Promise<unknown>) => Promise<string>,
   before = async () => {},
 ): Promise<void> {
   rounds += 1;
   await rig.open(`${rounds}`, '/plain');
   await before();
-  const outcome = rig.call(`${rounds}`);
+  const outcome = rig.call(`${rounds}`, { keepalive });
   outcome.catch(() => {});
   const killed = await kill(outcome);
   expect(await outcome).toEqual({ result: `done Elm ${rounds}`, outputs: [] });
@@ -41,9 +43,10 @@ async function call(
   expect(await rig.generation()).not.toBe(killed);
 }
 
-test.each(PLACES)('%s', async (at) => {
+async function killAt(keepalive: boolean, at: Fault['at']): Promise<void> {
   for (let time = 0; time < TIMES; time += 1) {
     await call(
+      keepalive,
       async () => {
         await rig.stopped();
         const generation = await rig.generation();
@@ -53,12 +56,16 @@ test.each(PLACES)('%s', async (at) => {
       () => rig.arm({ at, turn: 0 }),
     );
   }
-});
+}
 
-test('while the callback runs', async () => {
+test.each(INTRODUCING)('straight to its document: %s', (at) => killAt(false, at));
+
+test.each(KEPT_ALIVE)('by way of the worker: %s', (at) => killAt(true, at));
+
+test.each([false, true])('while the callback runs; by way of the worker: %s', async (keepalive) => {
   for (let time = 0; time < TIMES; time += 1) {
     const callback = rig.hold('/pass/plain');
-    await call(async () => {
+    await call(keepalive, async () => {
       await callback.reached;
       const generation = await rig.generation();
       await rig.kill();

@@ -67,7 +67,7 @@ export interface Rig {
   /** Opens the shop anew, with empty counters: at the beginning of a checkout, unless told. */
   open(round: string, path?: string): Promise<void>;
   /** Calls the shop's tool from the agent's tab; not awaited, it goes on while the test does other things. */
-  call(round: string): Promise<Outcome>;
+  call(round: string, options?: { keepalive?: boolean }): Promise<Outcome>;
   arm(fault: Fault): Promise<void>;
   /** The world has stopped at the armed point. */
   stopped(): Promise<void>;
@@ -155,23 +155,30 @@ export async function startRig(first = ''): Promise<Rig> {
       await shop.goto(`${site.origin}${path}?round=${round}`);
       await served(shop);
     },
-    call: (round) =>
-      agent.evaluate(async (round) => {
-        let tool: never | undefined;
-        while (tool === undefined) {
-          const tools = await document.modelContext.getTools({ scope: 'group' });
-          tool = tools.find(({ title }) => title === round) as never;
-        }
-        const outputs: (string | null)[] = [];
-        const onoutput = (text: string | null) => outputs.push(text);
-        try {
-          const input = { address: `Elm ${round}` };
-          return { result: await document.modelContext.executeTool(tool, input, { onoutput }), outputs };
-        } catch (error) {
-          const { name, reason, started } = error as never as NonNullable<Outcome['error']>;
-          return { error: { name, reason, started }, outputs };
-        }
-      }, round),
+    call: (round, options) =>
+      agent.evaluate(
+        async (round, options) => {
+          let tool: never | undefined;
+          while (tool === undefined) {
+            const tools = await document.modelContext.getTools({ scope: 'group' });
+            tool = tools.find(({ title }) => title === round) as never;
+          }
+          const outputs: (string | null)[] = [];
+          const onoutput = (text: string | null) => outputs.push(text);
+          try {
+            const input = { address: `Elm ${round}` };
+            return {
+              result: await document.modelContext.executeTool(tool, input, { onoutput, ...options }),
+              outputs,
+            };
+          } catch (error) {
+            const { name, reason, started } = error as never as NonNullable<Outcome['error']>;
+            return { error: { name, reason, started }, outputs };
+          }
+        },
+        round,
+        options,
+      ),
     async arm(fault) {
       stopped = createGate();
       await agent.evaluate(async (fault) => {
@@ -205,7 +212,7 @@ export async function startRig(first = ''): Promise<Rig> {
     generation: () =>
       agent.evaluate(async () => {
         const { held = [] } = await navigator.locks.query();
-        return held.map(({ name }) => name).join();
+        return held.flatMap(({ name }) => (name?.startsWith('webmcp-relay:') ? name : [])).join();
       }),
     async meet() {
       await agent.evaluate(() => document.modelContext.getTools({ scope: 'group' }).then(() => {}));
