@@ -125,7 +125,7 @@ const catalogue = {
     });
   </script>${SHELF}`,
   '/bare-catalogue': `${SHELF}<script>
-    addEventListener('load', () => opener.postMessage(parsedAt(), origin));
+    addEventListener('DOMContentLoaded', () => opener.postMessage(parsedAt(), origin));
   </script>`,
 };
 
