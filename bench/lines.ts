@@ -117,6 +117,66 @@ export const lines: Line[] = [
     },
   },
   {
+    name: 'listing after a navigation',
+    share: 1 / 3,
+    async measure({ site, browser, rounds }) {
+      const ours = await open(browser, `${site.on('shop')}/agent`);
+      const bare = await open(browser, `${site.on('bare')}/bare-agent`);
+      await popup(ours, '/catalogue?before');
+      await popup(bare, '/bare-catalogue');
+      await ours.evaluate(() => document.modelContext.relay.ready);
+      const listed: Samples = { ours: [], bare: [] };
+      const parsed: number[] = [];
+      const since: Samples = { ours: [], bare: [] };
+      for (let round = -3; round < rounds; round += 1) {
+        const [a, b] = [await listing(ours, round), await bareNavigation(bare)];
+        if (round < 0) continue;
+        listed.ours.push(a.listed);
+        listed.bare.push(b.parsed);
+        parsed.push(a.parsed);
+        since.ours.push(a.listed - a.parsed);
+        since.bare.push(b.told - b.parsed);
+      }
+      return [
+        { name: 'listing after a navigation : the bare navigation until DOMContentLoaded', ...listed },
+        {
+          name: 'listing after a navigation, more after its DOMContentLoaded : until that',
+          aim: 20,
+          extraPer: 1,
+          ours: listed.ours,
+          bare: parsed,
+        },
+        // The agent shares a thread with the new page, which is laid out before either gets there.
+        {
+          name: 'listed since its DOMContentLoaded : a message from there, until the agent has it',
+          ...since,
+        },
+      ];
+    },
+  },
+  {
+    name: '1,000 tools',
+    share: 1 / 3,
+    async measure({ site, browser, rounds }) {
+      const first = await open(browser, `${site.on('isolated')}/bench`);
+      const second = await popup(first, '/bench');
+      await second.evaluate(() => bench.ready);
+      const register = await inParts(rounds, (part) =>
+        second.evaluate((part) => bench.registerMany(part), part),
+      );
+      await second.evaluate(() => bench.offerMany());
+      const list = await inParts(rounds, (part) => first.evaluate((part) => bench.listMany(part), part));
+      return [
+        {
+          name: 'registering 1,000 tools in one task : one structuredClone of their list',
+          aim: 3,
+          ...register,
+        },
+        { name: 'listing 1,000 tools of another tab : one structuredClone of the list', aim: 3, ...list },
+      ];
+    },
+  },
+  {
     name: 'first visit',
     share: 1 / 15,
     async measure({ site, browser, rounds }) {
@@ -132,6 +192,8 @@ export const lines: Line[] = [
     },
   },
 ];
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** No question to a page may take minutes. */
 const LARGEST_PART = 100;
@@ -185,5 +247,41 @@ function bareCheckout(agent: Page): Promise<number> {
     window.open('', 'popup')?.postMessage('begin', origin);
     await done;
     return performance.now() - begin;
+  });
+}
+
+/** What a round leaves behind (a page that is laid out, one that is thrown away) has ended by then. Milliseconds. */
+const REST = 100;
+
+/** Navigates the other tab and lists at once. Milliseconds until the new page is listed, and until it is parsed. */
+async function listing(agent: Page, round: number): Promise<{ listed: number; parsed: number }> {
+  await pause(REST);
+  return agent.evaluate(async (round) => {
+    const other = window.open('', 'popup') as Window & { parsedAt(): number };
+    const begin = performance.now();
+    other.location.href = `/catalogue?${round}`;
+    const tools = await document.modelContext.getTools({ scope: 'group' });
+    const listed = performance.now() - begin;
+    const names = tools.map(({ name }) => name).join();
+    if (names !== `show-${round}`) throw new Error(`After navigation ${round}, listed are: ${names}`);
+    const parsedAt = other.parsedAt();
+    if (parsedAt === 0) throw new Error('It was listed before it was parsed.');
+    return { listed, parsed: parsedAt - performance.timeOrigin - begin };
+  }, round);
+}
+
+/** Milliseconds until the page is parsed, and until the agent has its word for it. */
+async function bareNavigation(agent: Page): Promise<{ parsed: number; told: number }> {
+  await pause(REST);
+  return agent.evaluate(async () => {
+    const telling = new Promise<MessageEvent<number>>((resolve) =>
+      addEventListener('message', resolve, { once: true }),
+    );
+    const begin = performance.now();
+    (window.open('', 'popup') as Window).location.href = '/bare-catalogue';
+    const parsedAt = (await telling).data;
+    const told = performance.now() - begin;
+    if (parsedAt === 0) throw new Error('It does not say when it was parsed.');
+    return { parsed: parsedAt - performance.timeOrigin - begin, told };
   });
 }

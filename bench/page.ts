@@ -25,6 +25,12 @@ export interface BenchPage {
   callHere(rounds: number): Promise<Samples>;
   callThere(rounds: number): Promise<Samples>;
   tokens(rounds: number): Promise<{ request: Samples; resume: Samples }>;
+  /** Registers many tools in one task, beside one clone of their list. */
+  registerMany(rounds: number): Promise<Samples>;
+  /** Offers as many, for good. */
+  offerMany(): Promise<void>;
+  /** Lists those that another tab offers, beside one clone of the list. */
+  listMany(rounds: number): Promise<Samples>;
   /** Waits for the death of the worker, with something pending; then `reconnected` has the figures. */
   awaitDeath(of: 'ours' | 'bare'): Promise<void>;
   /** Milliseconds from the death to the new worker's welcome, and until it has answered a command. */
@@ -189,6 +195,65 @@ async function tokens(rounds: number): Promise<{ request: Samples; resume: Sampl
   return { request, resume: { ours: resume.ours.slice(-rounds), bare: resume.bare.slice(-rounds) } };
 }
 
+function toolAt(index: number) {
+  return {
+    name: `find-ware-${index}`,
+    description: `Finds wares on shelf ${index}: the cheapest first, and those in stock only unless asked otherwise.`,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        text: { type: 'string', description: 'Words that the name must contain' },
+        most: { type: 'integer', minimum: 1, maximum: 50 },
+        stock: { type: 'boolean' },
+      },
+      required: ['text'],
+    },
+    execute: (input: unknown) => input,
+  };
+}
+
+const MANY = Array.from({ length: 1_000 }, (_, index) => toolAt(index));
+
+async function registerAll(signal?: AbortSignal): Promise<void> {
+  const options = signal && { signal };
+  await Promise.all(MANY.map((tool) => modelContext.registerTool(tool, options)));
+}
+
+async function listAll(scope: 'document' | 'group'): Promise<RegisteredTool[]> {
+  const tools = await modelContext.getTools({ scope });
+  if (tools.length !== MANY.length) throw new Error(`Listed are ${tools.length} tools.`);
+  return tools;
+}
+
+const cloneOf = (tools: RegisteredTool[]) => timed(async () => structuredClone(tools));
+
+async function registerMany(rounds: number): Promise<Samples> {
+  let tools: RegisteredTool[] = [];
+  return alternate(
+    rounds,
+    async () => {
+      const ended = new AbortController();
+      const ms = await timed(() => registerAll(ended.signal));
+      // A window cannot be cloned; from another tab there is none.
+      tools = (await listAll('document')).map((tool) => ({ ...tool, window: null }));
+      ended.abort();
+      // Once it is answered, the worker has done with all that it was told before.
+      await modelContext.getTools({ scope: 'group' });
+      return ms;
+    },
+    () => cloneOf(tools),
+  );
+}
+
+async function listMany(rounds: number): Promise<Samples> {
+  const tools = await listAll('group');
+  return alternate(
+    rounds,
+    () => timed(() => listAll('group')),
+    () => cloneOf(tools),
+  );
+}
+
 async function awaitDeath(of: 'ours' | 'bare'): Promise<void> {
   if (of === 'bare') {
     await connectBare(registration, name);
@@ -247,6 +312,9 @@ globalThis.bench = {
   callHere,
   callThere,
   tokens,
+  registerMany,
+  offerMany: registerAll,
+  listMany,
   awaitDeath,
   reconnected: new Promise(() => {}),
 };

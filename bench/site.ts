@@ -38,6 +38,7 @@ export async function startBenchSite(root: string): Promise<BenchSite> {
   put('/bench', `${RELAY}<script src="/page.js"></script>`, true);
   put('/bench-reconnect', `${WATCH_WELCOME}${RELAY}<script src="/page.js"></script>`, true);
   for (const [path, body] of Object.entries(checkout)) put(path, `<title>${path}</title>${body}`, true);
+  for (const [path, body] of Object.entries(catalogue)) put(path, body, true);
   for (const [path, body] of Object.entries(firstVisit)) put(path, body, true);
 
   const { port } = new URL(site.origin);
@@ -102,6 +103,33 @@ function resumed(next: string): string {
     });
   </script>`;
 }
+
+// One page of a catalogue, with the relay and without: of the same weight but for the relay and its tool, which goes by the
+// page's query.
+const WARES = Array.from(
+  { length: 200 },
+  (_, index) =>
+    `<li><a href="/ware-${index}">Ware ${index}</a>: in stock, and sent today if ordered before noon</li>`,
+);
+const SHELF = `<script>
+  // Milliseconds since the epoch; 0 as long as it is not known.
+  function parsedAt() {
+    const [{ domContentLoadedEventStart: parsed }] = performance.getEntriesByType('navigation');
+    return parsed && performance.timeOrigin + parsed;
+  }
+</script><ul>${WARES.join('')}</ul>`;
+const catalogue = {
+  '/catalogue': `${RELAY}<script>
+    document.modelContext.registerTool({
+      name: 'show-' + location.search.slice(1),
+      description: 'Shows a ware of this page',
+      execute: (input) => input,
+    });
+  </script>${SHELF}`,
+  '/bare-catalogue': `${SHELF}<script>
+    addEventListener('DOMContentLoaded', () => opener.postMessage(parsedAt(), origin));
+  </script>`,
+};
 
 // A shop that nobody has visited opens the agent's window; the agent calls the shop's tool as soon as it can.
 const firstVisit = {
