@@ -27,7 +27,7 @@ import type { Caller } from './window-tree.ts';
 
 /** It is here while it waits and runs, and until whoever is told of its end has it. */
 interface ActivationHere {
-  readonly facts: AnnouncedActivation;
+  readonly facts: Omit<AnnouncedActivation, 'stored'>;
   readonly call: Call;
   /** Who is told of its end; `null` if that is the worker: it has the call. */
   caller: Caller | null;
@@ -199,7 +199,10 @@ export function createActivations({
         caller?.failed(failure('navigated', controller !== undefined));
       }
     },
-    announced: () => [...here.values()].filter(({ caller }) => !caller).map(({ facts }) => facts),
+    announced: () =>
+      [...here.values()]
+        .filter(({ caller, requests }) => !caller || requests.size > 0)
+        .map(({ caller, facts }) => ({ ...facts, stored: !caller })),
   };
 }
 

@@ -61,7 +61,7 @@ export const PATTERNS = {
     announcement: {
       tools: [TOOL],
       calls: [{ executionId: '', key: '' }],
-      activations: [{ activationId: '', executionId: '', key: '', end: orNull(isEnd) }],
+      activations: [{ activationId: '', executionId: '', key: '', stored: true, end: orNull(isEnd) }],
       resumptions: [{ activationId: '', executionId: '', token: '' }],
     },
   },

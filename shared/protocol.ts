@@ -75,6 +75,8 @@ export interface AnnouncedActivation {
   activationId: ActivationId;
   executionId: ExecutionId;
   key: string;
+  /** `false`: its first token is being asked for, and the worker may or may not have the call. */
+  stored: boolean;
   end: End | null;
 }
 

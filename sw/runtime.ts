@@ -9,8 +9,8 @@ import type { ExecutionId } from '../shared/ids.ts';
 import type { Reply } from '../shared/protocol.ts';
 import type { Clock } from './clock.ts';
 import type { Change, Effect, Event, Happening, Step } from './core/event.ts';
-import { announcedIds } from './core/recover.ts';
-import { type ConnectedDocument, type Execution, type State, withRecords } from './core/state.ts';
+import { announcedIds, withRecords } from './core/recover.ts';
+import type { ConnectedDocument, Execution, State } from './core/state.ts';
 import { concerned, step } from './core/step.ts';
 import { type Store, storageFailure } from './store.ts';
 
@@ -155,7 +155,7 @@ export function createRuntime(
     } catch (error) {
       report(error);
     }
-    return { type: 'time-passed' };
+    return { type: 'worker-started' };
   }
 
   // Comes first, so that whatever happens happens to them too.

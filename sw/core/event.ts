@@ -54,7 +54,9 @@ export type Happening =
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
   | { type: 'outcomes-collected'; documentId: DocumentId }
   | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
-  | { type: 'time-passed' };
+  | { type: 'time-passed' }
+  /** Its memory is what storage had. */
+  | { type: 'worker-started' };
 
 /** Those with the name of a `DocumentPeer`'s method are commands to that document. */
 export type Effect =

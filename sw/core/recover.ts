@@ -19,8 +19,34 @@ import {
   isActive,
   isOpen,
   loseActivation,
+  moveActivation,
 } from './execution.ts';
-import type { Activation, Execution } from './state.ts';
+import type { Activation, Execution, State } from './state.ts';
+
+/** The executions as they are once storage's newer records, which another worker wrote, are taken in. */
+export function withRecords(
+  known: State['executions'],
+  records: readonly Execution[],
+): Map<ExecutionId, Execution> {
+  const executions = new Map(known);
+  for (const record of records) {
+    const { revision = -1 } = executions.get(record.id) ?? {};
+    if (revision < record.revision) executions.set(record.id, inherited(record));
+  }
+  return executions;
+}
+
+/** What another worker has commanded may have begun. Only a resumption's document says hello by itself. */
+function inherited(record: Execution): Execution {
+  const activations = record.activations.map((activation) => {
+    const { state, resumes, mayHaveBegun } = activation;
+    const isCommanded = state === 'commanded';
+    const own = { ...activation, mayHaveBegun: mayHaveBegun || isCommanded };
+    if (isCommanded && !resumes) moveActivation(own, 'withdraw');
+    return own;
+  });
+  return { ...record, activations };
+}
 
 /** The executions that an announcement speaks of, by id. */
 export function announcedIds({ calls, activations, resumptions }: Announcement): ExecutionId[] {
@@ -86,7 +112,9 @@ function release(
   for (const part of [...activations, ...resumptions]) {
     if (part.executionId !== executionId) continue;
     const activation = execution?.activations.find(({ id }) => id === part.activationId);
-    const isNeeded = activation && !execution?.settled && ('end' in part || isOpen(activation));
+    const isNeeded = activation
+      ? !execution?.settled && ('end' in part || isOpen(activation))
+      : 'stored' in part && !part.stored;
     if (!isNeeded) dropActivation(turn, { documentId, id: part.activationId });
   }
 }

@@ -104,25 +104,3 @@ export interface Execution {
   answer: Value | null;
   settled: Settlement | null;
 }
-
-/** The executions as they are once storage's newer records are taken in. */
-export function withRecords(
-  known: State['executions'],
-  records: readonly Execution[],
-): Map<ExecutionId, Execution> {
-  const executions = new Map(known);
-  for (const record of records) {
-    const { revision = -1 } = executions.get(record.id) ?? {};
-    if (revision < record.revision) executions.set(record.id, inherited(record));
-  }
-  return executions;
-}
-
-/** What another worker has commanded may have begun: it may have died before it heard. */
-function inherited(record: Execution): Execution {
-  const activations = record.activations.map((activation) => ({
-    ...activation,
-    mayHaveBegun: activation.mayHaveBegun || activation.state === 'commanded',
-  }));
-  return { ...record, activations };
-}

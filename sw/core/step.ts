@@ -54,7 +54,8 @@ const RULES: { [T in Event['type']]: Rule<EventOf<T>> } = {
   'outcome-delivered': [named, deliver],
   'outcomes-collected': [uncollected, asked(collect)],
   'outcomes-awaited': [(_, { executionIds }) => executionIds, asked(awaitOutcomes)],
-  'time-passed': [due, (turn, event) => each(turn, event, () => {})],
+  'time-passed': [due, advanceEach],
+  'worker-started': [unfinished, advanceEach],
 };
 
 function ruleFor<E extends Event>(event: E): Rule<E> {
@@ -97,6 +98,13 @@ function idsOf({ executions }: State, holds: (execution: Execution) => boolean):
 
 function due(state: State, { now }: Event): ExecutionId[] {
   return idsOf(state, (execution) => isDue(execution, now));
+}
+
+/** Those whose document is to be asked to say hello, too. */
+function unfinished(state: State, event: Event): ExecutionId[] {
+  const waits = ({ activations }: Execution) =>
+    activations.some((activation) => activation.state === 'waiting' && !activation.resumes);
+  return [...due(state, event), ...idsOf(state, waits)];
 }
 
 function partaking(state: State, { documentId }: { documentId: string }): ExecutionId[] {
@@ -168,6 +176,10 @@ function record(turn: Turn, draft: Execution): Reply<unknown> {
   draft.revision += 1;
   turn.changes.push({ type: isForgotten(draft, turn.now) ? 'remove' : 'put', execution: draft });
   return DONE;
+}
+
+function advanceEach(turn: Turn, event: Event): Answer {
+  return each(turn, event, () => {});
 }
 
 function eachActivation(

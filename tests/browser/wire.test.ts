@@ -147,7 +147,7 @@ afterAll(async () => {
 const alive = (): Promise<string> =>
   agent.evaluate(async () => {
     const { held = [] } = await navigator.locks.query();
-    return held.map(({ name }) => name).join();
+    return held.flatMap(({ name }) => (name?.startsWith('webmcp-relay:') ? name : [])).join();
   });
 
 const call = (value: string, path?: string): Promise<string | null> =>

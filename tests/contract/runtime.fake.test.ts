@@ -33,6 +33,7 @@ const ANNOUNCED: Record<string, Announcement> = {
         activationId: 'activation',
         executionId: 'execution',
         key: 'key',
+        stored: true,
         end: null,
       },
     ],

@@ -45,6 +45,7 @@ function running(executionId: string, facts: Partial<Announcement['activations']
     activationId: executionId,
     executionId,
     key: 'key',
+    stored: true,
     end: null,
     ...facts,
   };
@@ -111,6 +112,14 @@ describe('an announcement that speaks of several', () => {
       'drop waits too',
     ]);
     expect(executions.size).toBe(0);
+  });
+
+  test('one whose first token is only being asked for is left alone, whether it is known or not', () => {
+    const activations = [running('one', { stored: false }), running('nobody knows', { stored: false })];
+    const known = two().slice(0, 1);
+    const { effects, executions } = hello(aState(known), aDocument('target'), { activations });
+    expect(told(effects)).toEqual([]);
+    expect(executions.get('one')?.activations[0]?.state).toBe('running');
   });
 
   test('a resumption that still waits is left to wait; one that is over is dropped', () => {

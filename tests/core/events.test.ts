@@ -827,8 +827,8 @@ describe('which executions an event concerns: all that a transaction has to read
           tools: [],
           calls: [{ executionId: 'called', key: '' }],
           activations: [
-            { activationId: 'a', executionId: 'run', key: '', end: null },
-            { activationId: 'b', executionId: 'as target', key: '', end: null },
+            { activationId: 'a', executionId: 'run', key: '', stored: true, end: null },
+            { activationId: 'b', executionId: 'as target', key: '', stored: true, end: null },
           ],
           resumptions: [{ activationId: 'c', executionId: 'resumed', token: '' }],
         },

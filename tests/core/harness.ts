@@ -14,8 +14,9 @@ import type { Reply } from '../../shared/protocol.ts';
 import type { ToolDefinition } from '../../shared/tool.ts';
 import type { Effect, Event, Happening, Step } from '../../sw/core/event.ts';
 import { isDue, REMAINS_KEPT } from '../../sw/core/execution.ts';
+import { withRecords } from '../../sw/core/recover.ts';
 import { documentsInQuestion } from '../../sw/core/registry.ts';
-import { type ConnectedDocument, type Execution, type State, withRecords } from '../../sw/core/state.ts';
+import type { ConnectedDocument, Execution, State } from '../../sw/core/state.ts';
 import { step } from '../../sw/core/step.ts';
 import { createDocument, type PretendDocument, type Surroundings } from './pretend-document.ts';
 import { deepFreeze, START } from './records.ts';
@@ -160,7 +161,7 @@ export function createWorld({ automatic = true, sizes = {} }: WorldOptions = {})
       );
       summoned.clear();
       for (const page of pages.values()) page.losesPort();
-      world.happens({ type: 'time-passed' });
+      world.happens({ type: 'worker-started' });
     },
     /** The worker dies, and every document that lives says hello to the next one. */
     restarts(): void {

@@ -246,7 +246,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         if (reply.ok) {
           run.caller = null;
           caller?.stored();
-          if (run.state === 'over' && !self.left) post({ type: 'cancel-requested', executionId });
+          cancelsIfOver(run);
         }
         finish(run);
       });
@@ -404,7 +404,13 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       const message = sent.filter(
         ({ happening, at }) => happening.type !== 'outcomes-collected' && world.now - at < SEND_BOUND,
       )[index];
-      if (message !== undefined) outbox.push({ ...message, replied: () => {} });
+      if (message === undefined) return;
+      const { happening } = message;
+      // As if the first reply had been lost with its worker.
+      const replied = (reply: Reply<unknown>) => {
+        if (happening.type === 'token-requested' && reply.ok) cancelsIfOver(happening);
+      };
+      outbox.push({ ...message, replied });
     },
     /** What it would wake the worker for. */
     holds(): string[] {
@@ -460,6 +466,12 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
   function post(happening: Happening, replied: Message['replied'] = () => {}, acknowledges = false): void {
     outbox.push({ happening, replied, acknowledges });
     if (world.automatic && self.connected) self.sendsAll();
+  }
+
+  /** It was cancelled while its token was asked for: who did so may not have been able to tell the worker. */
+  function cancelsIfOver({ activationId, executionId }: { activationId: string; executionId: string }): void {
+    const isOver = runs.get(activationId)?.state === 'over';
+    if (isOver && !self.left) post({ type: 'cancel-requested', executionId });
   }
 
   function keepInOutbox(isKept: (message: Message) => boolean): void {
@@ -581,8 +593,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
         .filter(isPending)
         .map(({ call: { executionId } }) => ({ executionId, key: 'key' })),
       activations: [...runs.values()].filter(isHeld).map((run) => {
-        const { activationId, executionId, state } = run;
-        return { activationId, executionId, key: 'key', end: state === 'ended' ? run.end : null };
+        const { activationId, executionId, caller, state } = run;
+        const end = state === 'ended' ? run.end : null;
+        return { activationId, executionId, key: 'key', stored: caller === null, end };
       }),
       resumptions: [...resumptions].map(([activationId, resumption]) => ({ activationId, ...resumption })),
     };
@@ -606,7 +619,7 @@ function isPending({ known, outcome }: Awaited): boolean {
   return known === 'stored' && outcome === null;
 }
 
-/** A run of such a call. */
-function isHeld({ caller, state }: Run): boolean {
-  return state !== 'over' && caller === null;
+/** A run of such a call, or of one that may be such. */
+function isHeld({ caller, requests, state }: Run): boolean {
+  return state !== 'over' && (caller === null || requests > 0);
 }

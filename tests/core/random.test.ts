@@ -36,7 +36,7 @@ const WEIGHTS = {
   decline: 2,
   read: 14,
   send: 14,
-  'send, and the worker dies': 1,
+  'send, and the worker dies': 2,
   'send out of turn': 1,
   repeat: 3,
   leave: 2,

@@ -3,7 +3,7 @@
  * nothing begins twice (I3). Also a document that lost its connection, or was away, and says hello again.
  */
 import { describe, expect, test } from 'vitest';
-import { withRecords } from '../../sw/core/state.ts';
+import { withRecords } from '../../sw/core/recover.ts';
 import { step } from '../../sw/core/step.ts';
 import { createWorld } from './harness.ts';
 import {
@@ -87,9 +87,8 @@ describe('a call without a token', () => {
     const page = world.opens({ tab: 'shop' });
     const id = caller.calls(page);
     caller.sends(0, { crash: true });
-    caller.connects();
-    page.connects();
-    caller.sendsAll();
+    expect([...world.summoned]).toEqual([page.documentId]);
+    world.answersSummons();
     page.readsAll();
     page.sendsAll();
     expect(world.activation(id).state).toBe('running');
