@@ -203,6 +203,9 @@ describe.each(engines)('%s', (engine) => {
           shape.thrown(() => new Activated('x', 7 as never)),
           shape.thrown(() => new Activated('x', { toolName: Symbol() as never })),
           shape.thrown(() => (Activated as unknown as () => void)()),
+          ...[Activated, ToolCancelEvent, ToolChangeEvent].map((one) =>
+            shape.thrown(() => new (one as unknown as new () => Event)()),
+          ),
         ],
         kinds: [full instanceof Event, full instanceof ToolCancelEvent, String(full)],
         own: Object.keys(full).filter((name) => name !== 'isTrusted'),
@@ -214,7 +217,7 @@ describe.each(engines)('%s', (engine) => {
       plain: ['', '', true],
       nothing: ['', ''],
       ready: [false, false],
-      wrong: ['TypeError', 'TypeError', 'TypeError'],
+      wrong: Array.from({ length: 6 }, () => 'TypeError'),
       kinds: [true, false, '[object ToolActivatedEvent]'],
       own: [],
     });
