@@ -22,10 +22,31 @@ export function dictionary<T extends object>(value: T | null | undefined): Parti
   return members;
 }
 
-/** A member that must be there, as text. */
-export function required(member: string, value: unknown): string {
+/** How a member is converted; it may throw. */
+export type Conversion = (value: never, member: string) => unknown;
+
+/** Members of a dictionary, each read once, in the order of their names, and converted before the next is read. */
+export function converted<T extends object>(
+  value: object | null | undefined,
+  conversions: { [Member in keyof T]-?: Conversion },
+): T {
+  const members = dictionary(value);
+  const convert = (member: keyof T & string): [string, unknown] => [
+    member,
+    conversions[member](Reflect.get(members, member) as never, member),
+  ];
+  return Object.fromEntries((Object.keys(conversions).sort() as (keyof T & string)[]).map(convert)) as T;
+}
+
+/** A member that must be there. */
+export function given<T>(value: T, member: string): T {
   check(value !== undefined, `${member} is required.`);
-  return `${value}`;
+  return value;
+}
+
+/** A member that must be there, as text. */
+export function required(value: unknown, member: string): string {
+  return `${given(value, member)}`;
 }
 
 /** The signal among the options, of whatever realm: anything else would leave a tool or a call behind. */

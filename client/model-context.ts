@@ -6,7 +6,7 @@
  */
 import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
-import { check, dictionary, required, signalOf, texts } from './check.ts';
+import { check, checkObject, converted, dictionary, given, required, signalOf, texts } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import { checkOurs } from './interfaces.ts';
@@ -16,7 +16,7 @@ import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './ori
 import type { Observed, Sight } from './readiness.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
 import { withoutToken } from './token.ts';
-import { type ModelContextTool, toolOf } from './tools.ts';
+import { type ModelContextTool, TOOL_MEMBERS, toolOf } from './tools.ts';
 import { inputText } from './values.ts';
 import { isOneArriving, type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
 
@@ -209,24 +209,24 @@ export class ModelContext extends EventTarget {
    * for `undefined` (WebMCP, executeTool; README, Values). A tool that asks for continuation tokens gives outputs,
    * and its result is the last answer of the chain, whatever pages that takes.
    *
-   * Rejects with the signal's reason, a `TypeError` for an input that is not an object, or a RelayError.
+   * Rejects with the signal's reason, a `TypeError` for an entry that lacks a required member (`name`, `description`, `origin`,
+   * `window`) or an input that is not an object, or a RelayError.
    */
   async executeTool(
     tool: RegisteredTool,
     input: object | string = {},
     options: ModelContextExecuteToolOptions = {},
   ): Promise<string | null> {
-    const entry = dictionary(tool);
-    required('name', entry.name);
-    const origin = required('origin', entry.origin);
+    const entry = entryOf(tool);
+    if (typeof input !== 'string') checkObject(input, 'The input');
     const members = dictionary(options);
     const { keepalive, onoutput } = members;
     const signal = signalOf(members);
     const relay = this.#active();
-    if (originOf(origin) === 'null') throw relayFailure('opaque-origin');
+    if (originOf(entry.origin) === 'null') throw relayFailure('opaque-origin');
     const text = inputText(input);
     signal?.throwIfAborted();
-    return relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
+    return relay.execute(targetOf(entry), text, { signal, keepalive: !!keepalive, onoutput });
   }
 
   /**
@@ -287,6 +287,24 @@ function documentOf(owner: Owner, forGroup: boolean): ObservedDocument {
     ...(forGroup && { tabId }),
   }));
   return { documentId, tabId, url, origin: OWN_ORIGIN, ready, tools: entries };
+}
+
+const asGiven = (value: unknown): unknown => value;
+
+/** Throws a `TypeError`, or whatever reading the members throws. */
+function entryOf(tool: RegisteredTool): RegisteredTool {
+  return converted<RegisteredTool>(tool, {
+    ...TOOL_MEMBERS,
+    documentId: asGiven,
+    origin: required,
+    registrationId: asGiven,
+    tabId: asGiven,
+    window(other: Window | null, member) {
+      // The getter throws for what is no window, and takes `null` for its own.
+      Reflect.get(window, 'closed', given(other, member));
+      return other;
+    },
+  });
 }
 
 /** Where a call with this entry goes. */

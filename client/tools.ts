@@ -7,7 +7,7 @@ import { isLonger, type Sizes } from '../shared/bounds.ts';
 import type { Reason } from '../shared/errors.ts';
 import { freshId, type RegistrationId } from '../shared/ids.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
-import { check, checkObject, dictionary, objectText, required } from './check.ts';
+import { check, checkObject, converted, objectText, required } from './check.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { checkSchema } from './schema.ts';
@@ -70,33 +70,38 @@ export function createTools(sizes: Sizes): Tools {
   return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id), list };
 }
 
-/** Reads the members in the order of Web IDL, each once. Throws a `TypeError`, or whatever reading them throws. */
-export function toolOf(tool: ModelContextTool): ToolDraft {
-  const members = dictionary(tool);
-  const annotations = annotationsOf(members.annotations);
-  const description = required('description', members.description);
-  const { execute } = members;
-  check(typeof execute === 'function', 'execute must be a function.');
-  const { inputSchema } = members;
-  if (inputSchema !== undefined) checkObject(inputSchema, 'inputSchema');
-  const name = required('name', members.name);
-  const { title = '' } = members;
-  return {
-    registrationId: freshId(),
-    name,
-    title: `${title}`.toWellFormed(),
-    description,
-    inputSchema,
-    annotations,
-    execute,
-  };
-}
+const HINT = (value: unknown): boolean => !!value;
 
-function annotationsOf(annotations: ToolAnnotations | undefined): ToolDefinition['annotations'] {
-  if (annotations === undefined) return null;
-  const members = dictionary(annotations);
-  const hints = ['consequentialHint', 'debugging', 'readOnlyHint', 'untrustedContentHint'] as const;
-  return Object.fromEntries(hints.map((hint) => [hint, !!members[hint]])) as never;
+/** What a tool to be registered and one that was listed have in common. */
+export const TOOL_MEMBERS = {
+  annotations: (annotations?: ToolAnnotations): ToolDefinition['annotations'] =>
+    annotations === undefined
+      ? null
+      : converted<Required<ToolAnnotations>>(annotations, {
+          consequentialHint: HINT,
+          debugging: HINT,
+          readOnlyHint: HINT,
+          untrustedContentHint: HINT,
+        }),
+  description: required,
+  inputSchema(schema: unknown, member: string): unknown {
+    if (schema !== undefined) checkObject(schema, member);
+    return schema;
+  },
+  name: required,
+  title: (title = ''): string => `${title}`.toWellFormed(),
+};
+
+/** Throws a `TypeError`, or whatever reading the members throws. */
+export function toolOf(tool: ModelContextTool): ToolDraft {
+  const members = converted<Omit<ToolDraft, 'registrationId'>>(tool, {
+    ...TOOL_MEMBERS,
+    execute(callback: unknown, member) {
+      check(typeof callback === 'function', `${member} must be a function.`);
+      return callback;
+    },
+  });
+  return { ...members, registrationId: freshId() };
 }
 
 function schemaText(schema: object, limit: number): string {
