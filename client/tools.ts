@@ -55,12 +55,17 @@ export function createTools(sizes: Sizes): Tools {
     const refuse = (reason: Reason, message: string): void => {
       throw relayFailure(reason, false, message);
     };
-    if (list().some((other) => other.name === name))
-      refuse('duplicate-name', `There is a tool ${name} already.`);
+    const checkRoom = (): void => {
+      if (list().some((other) => other.name === name))
+        refuse('duplicate-name', `There is a tool ${name} already.`);
+      if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
+    };
+    checkRoom();
     if (!NAME_PATTERN.test(name)) refuse('invalid-tool', `The name must match ${NAME_PATTERN}.`);
     if (description === '') refuse('invalid-tool', 'The description is empty.');
-    if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
     const schema = inputSchema === undefined ? '' : schemaText(inputSchema, sizes.schema);
+    // Reading the schema may have run script that registers tools itself.
+    checkRoom();
     admit();
     const entry = { ...draft, inputSchema: schema };
     entries.set(registrationId, entry);
