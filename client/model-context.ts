@@ -6,7 +6,7 @@
  */
 import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
-import { check, checkObject, converted, dictionary, given, required, signalOf, texts } from './check.ts';
+import { asGiven, asSignal, check, checkObject, converted, given, required, texts } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import { checkOurs } from './interfaces.ts';
@@ -125,9 +125,10 @@ export class ModelContext extends EventTarget {
    */
   async registerTool(tool: ModelContextTool, options: ModelContextRegisterToolOptions = {}): Promise<void> {
     const draft = toolOf(tool);
-    const members = dictionary(options);
-    const exposedTo = texts(members.exposedTo);
-    const signal = signalOf(members);
+    const { exposedTo, signal } = converted<ModelContextRegisterToolOptions & { exposedTo: string[] }>(
+      options,
+      { exposedTo: texts, signal: asSignal },
+    );
     return this.#active().registerTool(draft, signal, () => {
       signal?.throwIfAborted();
       checkTrustworthy(exposedTo);
@@ -173,10 +174,16 @@ export class ModelContext extends EventTarget {
   }
 
   #observe(options: ModelContextGetToolOptions): Promise<Observation> {
-    const members = dictionary(options);
-    const fromOrigins = texts(members.fromOrigins);
-    const { readyTimeout, scope = 'traversable' } = members;
-    check(SCOPES.includes(scope), `There is no scope ${scope}.`);
+    const { fromOrigins, readyTimeout, scope } = converted<
+      ModelContextGetToolOptions & { fromOrigins: string[]; scope: Scope }
+    >(options, {
+      fromOrigins: texts,
+      readyTimeout: asGiven,
+      scope(value: Scope = 'traversable') {
+        check(SCOPES.includes(value), `There is no scope ${value}.`);
+        return value;
+      },
+    });
     const relay = this.#active();
     checkTrustworthy(fromOrigins);
     return relay.readiness.observe(() => this.#look(scope), readyTimeout);
@@ -219,14 +226,16 @@ export class ModelContext extends EventTarget {
   ): Promise<string | null> {
     const entry = entryOf(tool);
     if (typeof input !== 'string') checkObject(input, 'The input');
-    const members = dictionary(options);
-    const { keepalive, onoutput } = members;
-    const signal = signalOf(members);
+    const members = converted<ModelContextExecuteToolOptions & { keepalive: boolean }>(options, {
+      keepalive: Boolean,
+      onoutput: asGiven,
+      signal: asSignal,
+    });
     const relay = this.#active();
     if (originOf(entry.origin) === 'null') throw relayFailure('opaque-origin');
     const text = inputText(input);
-    signal?.throwIfAborted();
-    return relay.execute(targetOf(entry), text, { signal, keepalive: !!keepalive, onoutput });
+    members.signal?.throwIfAborted();
+    return relay.execute(targetOf(entry), text, members);
   }
 
   /**
@@ -288,8 +297,6 @@ function documentOf(owner: Owner, forGroup: boolean): ObservedDocument {
   }));
   return { documentId, tabId, url, origin: OWN_ORIGIN, ready, tools: entries };
 }
-
-const asGiven = (value: unknown): unknown => value;
 
 /** Throws a `TypeError`, or whatever reading the members throws. */
 function entryOf(tool: RegisteredTool): RegisteredTool {

@@ -75,18 +75,16 @@ export function createTools(sizes: Sizes): Tools {
   return { register, unregister: (id) => entries.delete(id), find: (id) => entries.get(id), list };
 }
 
-const HINT = (value: unknown): boolean => !!value;
-
 /** What a tool to be registered and one that was listed have in common. */
 export const TOOL_MEMBERS = {
   annotations: (annotations?: ToolAnnotations): ToolDefinition['annotations'] =>
     annotations === undefined
       ? null
       : converted<Required<ToolAnnotations>>(annotations, {
-          consequentialHint: HINT,
-          debugging: HINT,
-          readOnlyHint: HINT,
-          untrustedContentHint: HINT,
+          consequentialHint: Boolean,
+          debugging: Boolean,
+          readOnlyHint: Boolean,
+          untrustedContentHint: Boolean,
         }),
   description: required,
   inputSchema(schema: unknown, member: string): unknown {
