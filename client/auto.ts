@@ -15,4 +15,23 @@ installModelContext({
   validate: validate !== 'false',
 });
 
+const adopt = ({ target }: Event): void => {
+  const tag = script as HTMLScriptElement;
+  // Whatever the frame is, and whatever its page allows: it is no worse off than without us.
+  try {
+    const { URL, head, modelContext } = (target as HTMLIFrameElement).contentDocument ?? ({} as Document);
+    // A bundle with this in it is not ours to run once more.
+    if (URL === 'about:srcdoc' && !modelContext && /webmcp-relay[^/]*$/.test(tag.src)) {
+      const copy = document.createElement('script');
+      Object.assign(copy.dataset, tag.dataset);
+      copy.nonce = tag.nonce;
+      copy.src = tag.src;
+      head.append(copy);
+    }
+  } catch {}
+};
+
+// These events do not bubble.
+document.addEventListener('load', adopt, true);
+
 Object.assign(window, { webmcpRelay: { takeToken, withToken } });

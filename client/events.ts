@@ -34,8 +34,10 @@ export interface EventInterface<SomeEvent extends Event, Init extends EventInit>
 function eventWith(attribute: string, convert: (member: unknown) => unknown): never {
   return class extends Event {
     readonly #value: unknown;
-    constructor(type: string, init: EventInit = {}) {
-      super(type, init);
+    constructor(_type: string, init: EventInit = {}) {
+      // As many as were given: without a type it is a TypeError.
+      // biome-ignore lint/complexity/noArguments: of a rest parameter the constructor's length would not tell.
+      super(...(arguments as unknown as [string]));
       this.#value = convert(Reflect.get(Object(init), attribute));
     }
     get [attribute](): unknown {

@@ -6,7 +6,7 @@
  */
 import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
 import type { OutputListener, PendingExecutionHandle } from './calls.ts';
-import { check, dictionary, required, signalOf, texts } from './check.ts';
+import { asGiven, asSignal, check, checkObject, converted, given, required, texts } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
 import { checkOurs } from './interfaces.ts';
@@ -16,7 +16,7 @@ import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './ori
 import type { Observed, Sight } from './readiness.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
 import { withoutToken } from './token.ts';
-import { type ModelContextTool, toolOf } from './tools.ts';
+import { type ModelContextTool, TOOL_MEMBERS, toolOf } from './tools.ts';
 import { inputText } from './values.ts';
 import { isOneArriving, type Neighbour, neighbourOf, neighbours } from './window-tree.ts';
 
@@ -125,9 +125,10 @@ export class ModelContext extends EventTarget {
    */
   async registerTool(tool: ModelContextTool, options: ModelContextRegisterToolOptions = {}): Promise<void> {
     const draft = toolOf(tool);
-    const members = dictionary(options);
-    const exposedTo = texts(members.exposedTo);
-    const signal = signalOf(members);
+    const { exposedTo, signal } = converted<ModelContextRegisterToolOptions & { exposedTo: string[] }>(
+      options,
+      { exposedTo: texts, signal: asSignal },
+    );
     return this.#active().registerTool(draft, signal, () => {
       signal?.throwIfAborted();
       checkTrustworthy(exposedTo);
@@ -173,10 +174,16 @@ export class ModelContext extends EventTarget {
   }
 
   #observe(options: ModelContextGetToolOptions): Promise<Observation> {
-    const members = dictionary(options);
-    const fromOrigins = texts(members.fromOrigins);
-    const { readyTimeout, scope = 'traversable' } = members;
-    check(SCOPES.includes(scope), `There is no scope ${scope}.`);
+    const { fromOrigins, readyTimeout, scope } = converted<
+      ModelContextGetToolOptions & { fromOrigins: string[]; scope: Scope }
+    >(options, {
+      fromOrigins: texts,
+      readyTimeout: asGiven,
+      scope(value: Scope = 'traversable') {
+        check(SCOPES.includes(value), `There is no scope ${value}.`);
+        return value;
+      },
+    });
     const relay = this.#active();
     checkTrustworthy(fromOrigins);
     return relay.readiness.observe(() => this.#look(scope), readyTimeout);
@@ -209,24 +216,26 @@ export class ModelContext extends EventTarget {
    * for `undefined` (WebMCP, executeTool; README, Values). A tool that asks for continuation tokens gives outputs,
    * and its result is the last answer of the chain, whatever pages that takes.
    *
-   * Rejects with the signal's reason, a `TypeError` for an input that is not an object, or a RelayError.
+   * Rejects with the signal's reason, a `TypeError` for an entry that lacks a required member (`name`, `description`, `origin`,
+   * `window`) or an input that is not an object, or a RelayError.
    */
   async executeTool(
     tool: RegisteredTool,
     input: object | string = {},
     options: ModelContextExecuteToolOptions = {},
   ): Promise<string | null> {
-    const entry = dictionary(tool);
-    required('name', entry.name);
-    const origin = required('origin', entry.origin);
-    const members = dictionary(options);
-    const { keepalive, onoutput } = members;
-    const signal = signalOf(members);
+    const entry = entryOf(tool);
+    if (typeof input !== 'string') checkObject(input, 'The input');
+    const members = converted<ModelContextExecuteToolOptions & { keepalive: boolean }>(options, {
+      keepalive: Boolean,
+      onoutput: asGiven,
+      signal: asSignal,
+    });
     const relay = this.#active();
-    if (originOf(origin) === 'null') throw relayFailure('opaque-origin');
+    if (originOf(entry.origin) === 'null') throw relayFailure('opaque-origin');
     const text = inputText(input);
-    signal?.throwIfAborted();
-    return relay.execute(targetOf(tool), text, { signal, keepalive: !!keepalive, onoutput });
+    members.signal?.throwIfAborted();
+    return relay.execute(targetOf(entry), text, members);
   }
 
   /**
@@ -287,6 +296,22 @@ function documentOf(owner: Owner, forGroup: boolean): ObservedDocument {
     ...(forGroup && { tabId }),
   }));
   return { documentId, tabId, url, origin: OWN_ORIGIN, ready, tools: entries };
+}
+
+/** Throws a `TypeError`, or whatever reading the members throws. */
+function entryOf(tool: RegisteredTool): RegisteredTool {
+  return converted<RegisteredTool>(tool, {
+    ...TOOL_MEMBERS,
+    documentId: asGiven,
+    origin: required,
+    registrationId: asGiven,
+    tabId: asGiven,
+    window(other: Window | null, member) {
+      // The getter throws for what is no window, and takes `null` for its own.
+      Reflect.get(window, 'closed', given(other, member));
+      return other;
+    },
+  });
 }
 
 /** Where a call with this entry goes. */

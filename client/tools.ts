@@ -7,7 +7,7 @@ import { isLonger, type Sizes } from '../shared/bounds.ts';
 import type { Reason } from '../shared/errors.ts';
 import { freshId, type RegistrationId } from '../shared/ids.ts';
 import type { ToolAnnotations, ToolDefinition } from '../shared/tool.ts';
-import { check, checkObject, dictionary, objectText, required } from './check.ts';
+import { check, checkObject, converted, objectText, required } from './check.ts';
 import { relayError, relayFailure } from './errors.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { checkSchema } from './schema.ts';
@@ -56,11 +56,16 @@ export function createTools(sizes: Sizes): Tools {
     const refuse = (reason: Reason, message: string): void => {
       throw relayFailure(reason, false, message);
     };
-    if (names.has(name)) refuse('duplicate-name', `There is a tool ${name} already.`);
+    const checkRoom = (): void => {
+      if (names.has(name)) refuse('duplicate-name', `There is a tool ${name} already.`);
+      if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
+    };
+    checkRoom();
     if (!NAME_PATTERN.test(name)) refuse('invalid-tool', `The name must match ${NAME_PATTERN}.`);
     if (description === '') refuse('invalid-tool', 'The description is empty.');
-    if (entries.size >= sizes.tools) refuse('too-many', `There are ${sizes.tools} tools already.`);
     const schema = inputSchema === undefined ? '' : schemaText(inputSchema, sizes.schema);
+    // Reading the schema may have run script that registers tools itself.
+    checkRoom();
     admit();
     const entry = { ...draft, inputSchema: schema };
     entries.set(registrationId, entry);
@@ -76,33 +81,36 @@ export function createTools(sizes: Sizes): Tools {
   return { register, unregister, find: (id) => entries.get(id), list };
 }
 
-/** Reads the members in the order of Web IDL, each once. Throws a `TypeError`, or whatever reading them throws. */
-export function toolOf(tool: ModelContextTool): ToolDraft {
-  const members = dictionary(tool);
-  const annotations = annotationsOf(members.annotations);
-  const description = required('description', members.description);
-  const { execute } = members;
-  check(typeof execute === 'function', 'execute must be a function.');
-  const { inputSchema } = members;
-  if (inputSchema !== undefined) checkObject(inputSchema, 'inputSchema');
-  const name = required('name', members.name);
-  const { title = '' } = members;
-  return {
-    registrationId: freshId(),
-    name,
-    title: `${title}`.toWellFormed(),
-    description,
-    inputSchema,
-    annotations,
-    execute,
-  };
-}
+/** What a tool to be registered and one that was listed have in common. */
+export const TOOL_MEMBERS = {
+  annotations: (annotations?: ToolAnnotations): ToolDefinition['annotations'] =>
+    annotations === undefined
+      ? null
+      : converted<Required<ToolAnnotations>>(annotations, {
+          consequentialHint: Boolean,
+          debugging: Boolean,
+          readOnlyHint: Boolean,
+          untrustedContentHint: Boolean,
+        }),
+  description: required,
+  inputSchema(schema: unknown, member: string): unknown {
+    if (schema !== undefined) checkObject(schema, member);
+    return schema;
+  },
+  name: required,
+  title: (title = ''): string => `${title}`.toWellFormed(),
+};
 
-function annotationsOf(annotations: ToolAnnotations | undefined): ToolDefinition['annotations'] {
-  if (annotations === undefined) return null;
-  const members = dictionary(annotations);
-  const hints = ['consequentialHint', 'debugging', 'readOnlyHint', 'untrustedContentHint'] as const;
-  return Object.fromEntries(hints.map((hint) => [hint, !!members[hint]])) as never;
+/** Throws a `TypeError`, or whatever reading the members throws. */
+export function toolOf(tool: ModelContextTool): ToolDraft {
+  const members = converted<Omit<ToolDraft, 'registrationId'>>(tool, {
+    ...TOOL_MEMBERS,
+    execute(callback: unknown, member) {
+      check(typeof callback === 'function', `${member} must be a function.`);
+      return callback;
+    },
+  });
+  return { ...members, registrationId: freshId() };
 }
 
 function schemaText(schema: object, limit: number): string {

@@ -1,4 +1,4 @@
-// What the Chromium tests share: pages with the relay and a few words for tests to speak in them (`lab`), and tabs that are
+// What most browser tests share: pages with the relay and a few words for tests to speak in them (`lab`), and tabs that are
 // closed after each test. Every tab that `open` gives is a group of its own; `join` opens a window with an opener.
 import type { Page as PuppeteerPage } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
@@ -10,7 +10,7 @@ import type {
   ToolExecuteCallback,
   ToolExecuteCallbackOptions,
 } from '../../client/index.ts';
-import { type Browser, type LaunchOptions, launch, type Page } from './driver/index.ts';
+import { type Browser, type Engine, type LaunchOptions, launch, type Page } from './driver/index.ts';
 import { RELAY, served } from './pages.ts';
 import { type Site, startSite } from './site.ts';
 
@@ -201,8 +201,11 @@ export interface Lab {
   blank(): Promise<Page>;
 }
 
-/** The pages `/lab`, `/one`, `/two` and `/three`, all alike. Call it once, at the top of a test file. */
-export function useLab(options: LaunchOptions = {}): Lab {
+/**
+ * The pages `/lab`, `/one`, `/two` and `/three`, all alike, in Chromium unless told. Call it once, at the top of a test file, or
+ * of what it describes for each engine.
+ */
+export function useLab({ engine = 'chromium', ...options }: LaunchOptions & { engine?: Engine } = {}): Lab {
   let site: Site;
   let browser: Browser;
   let home: Page;
@@ -213,7 +216,7 @@ export function useLab(options: LaunchOptions = {}): Lab {
     for (const path of ['/lab', '/one', '/two', '/three']) site.page(path, `${LAB}<title>${path}</title>`);
     const headers = { 'cross-origin-opener-policy': 'same-origin' };
     site.page('/apart', { headers, body: `${LAB}<title>/apart</title>` });
-    browser = await launch('chromium', options);
+    browser = await launch(engine, options);
     home = await browser.newPage();
   });
   afterEach(async () => {

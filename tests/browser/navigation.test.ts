@@ -2,18 +2,7 @@
 import type { Page as PuppeteerPage } from 'puppeteer-core';
 import { describe, expect, test } from 'vitest';
 import type { Page } from './driver/index.ts';
-import {
-  arrived,
-  call,
-  eventually,
-  failed,
-  LAB,
-  type LabInPage,
-  outcome,
-  outputs,
-  ready,
-  useLab,
-} from './lab.ts';
+import { arrived, call, failed, LAB, type LabInPage, outcome, outputs, ready, useLab } from './lab.ts';
 import { createGate, pieces, redirect } from './site.ts';
 
 const bench = useLab();
@@ -232,7 +221,11 @@ describe('a slow server, and a throw while leaving (rule 10)', () => {
   });
 
   test('after an answer without content a later throw is reported at once', async () => {
-    bench.site.page('/nothing', { status: 204 });
+    const asked = createGate();
+    bench.site.page('/nothing', () => {
+      asked.open();
+      return { status: 204 };
+    });
     const { tool, agent } = await bench.pair();
     await tool.evaluate(() =>
       lab.register('go', async (_input, { invocation }) => {
@@ -241,7 +234,7 @@ describe('a slow server, and a throw while leaving (rule 10)', () => {
       }),
     );
     await tool.evaluate(() => void location.assign('/nothing'));
-    await eventually(() => bench.site.requests.at(-1)?.path).toBe('/nothing');
+    await asked.opened;
     await tool.evaluate(() => 'settled');
     await call(agent, 'a', 'go');
     expect(await outcome(agent, 'a')).toEqual(

@@ -203,6 +203,9 @@ describe.each(engines)('%s', (engine) => {
           shape.thrown(() => new Activated('x', 7 as never)),
           shape.thrown(() => new Activated('x', { toolName: Symbol() as never })),
           shape.thrown(() => (Activated as unknown as () => void)()),
+          ...[Activated, ToolCancelEvent, ToolChangeEvent].map((one) =>
+            shape.thrown(() => new (one as unknown as new () => Event)()),
+          ),
         ],
         kinds: [full instanceof Event, full instanceof ToolCancelEvent, String(full)],
         own: Object.keys(full).filter((name) => name !== 'isTrusted'),
@@ -214,7 +217,7 @@ describe.each(engines)('%s', (engine) => {
       plain: ['', '', true],
       nothing: ['', ''],
       ready: [false, false],
-      wrong: ['TypeError', 'TypeError', 'TypeError'],
+      wrong: Array.from({ length: 6 }, () => 'TypeError'),
       kinds: [true, false, '[object ToolActivatedEvent]'],
       own: [],
     });
@@ -271,6 +274,15 @@ describe.each(engines)('%s', (engine) => {
         ['getTools', { fromOrigins: {} }],
         ['getTools', { scope: 'planet' }],
         ['executeTool'],
+        ...['name', 'description', 'origin', 'window'].map((member): [string, unknown] => [
+          'executeTool',
+          { ...entry, [member]: undefined },
+        ]),
+        ['executeTool', { ...entry, window: {} }],
+        ['executeTool', { ...entry, window: 7 }],
+        ['executeTool', { ...entry, title: Symbol() }],
+        ['executeTool', { ...entry, inputSchema: '{}' }],
+        ['executeTool', { ...entry, annotations: 7 }],
         ['executeTool', entry, 7],
         ['executeTool', entry, null],
         ['executeTool', entry, {}, 7],
@@ -331,8 +343,13 @@ describe.each(engines)('%s', (engine) => {
     const logs = await page.evaluate(async () => {
       const { modelContext } = document;
       const [registered, listed, executed]: string[][] = [[], [], []] as never;
-      const annotations = shape.traced(registered as string[], { readOnlyHint: true });
-      const tool = { annotations, name: 'a', description: '', execute() {} };
+      const annotations = (log: string[]) => shape.traced(log, { readOnlyHint: true });
+      const tool = {
+        annotations: annotations(registered as string[]),
+        name: 'a',
+        description: '',
+        execute() {},
+      };
       const refused = await shape.outcome(() =>
         modelContext.registerTool(
           shape.traced(registered as string[], tool),
@@ -340,7 +357,13 @@ describe.each(engines)('%s', (engine) => {
         ),
       );
       await modelContext.getTools(shape.traced(listed as string[], {}));
-      const entry = { name: 'a', origin: 'about:blank' };
+      const entry = {
+        annotations: annotations(executed as string[]),
+        name: 'a',
+        description: 'd',
+        origin: 'about:blank',
+        window,
+      };
       const opaque = await shape.outcome(() =>
         modelContext.executeTool(
           shape.traced(executed as string[], entry),
@@ -367,9 +390,54 @@ describe.each(engines)('%s', (engine) => {
       ],
       refused: 'InvalidStateError invalid-tool',
       listed: ['fromOrigins', 'readyTimeout', 'scope'],
-      executed: ['name', 'origin', 'keepalive', 'onoutput', 'signal'],
+      executed: [
+        'annotations',
+        'consequentialHint',
+        'debugging',
+        'readOnlyHint',
+        'untrustedContentHint',
+        'description',
+        'documentId',
+        'inputSchema',
+        'name',
+        'origin',
+        'registrationId',
+        'tabId',
+        'title',
+        'window',
+        'keepalive',
+        'onoutput',
+        'signal',
+      ],
       opaque: 'NotSupportedError opaque-origin',
     });
+  });
+
+  test('an entry’s window: one of any origin, or null for that of another tab; the input comes before the options', async () => {
+    const report = await page.evaluate(async (src) => {
+      const frame = Object.assign(document.createElement('iframe'), { src });
+      const loaded = new Promise((resolve) => frame.addEventListener('load', resolve));
+      document.body.append(frame);
+      await loaded;
+      const { modelContext } = document;
+      const far = frame.contentWindow;
+      const call = (window: Window | null, input: unknown, options: object) =>
+        shape.outcome(() =>
+          modelContext.executeTool(
+            { name: 'n', description: 'd', origin, window } as never,
+            input as never,
+            options,
+          ),
+        );
+      const outcomes = [await call(far, {}, {}), await call(null, {}, {})];
+      frame.remove();
+      outcomes.push(await call(far, {}, {}));
+      const log: string[] = [];
+      outcomes.push(await call(window, 7, shape.traced(log, {})), log);
+      return outcomes;
+    }, `${site.other}/shape`);
+    const unavailable = 'UnknownError tool-unavailable';
+    expect(report).toEqual([unavailable, unavailable, unavailable, 'TypeError', []]);
   });
 
   test('event handler attributes: objects and null, nothing else; called with the context, false cancels', async () => {

@@ -379,6 +379,26 @@ describe('C41: registering, aborting and registering again', () => {
     expect(await outcome(page, 'a')).toEqual({ value: 'first' });
   });
 
+  test('a schema that registers a tool of the same name as it is read: the first to be there stays', async () => {
+    const page = await bench.open();
+    const settled = await page.evaluate(async () => {
+      const { modelContext } = document;
+      let inner: Promise<unknown> = Promise.resolve();
+      const inputSchema = {
+        toJSON() {
+          inner = lab.settled(lab.register('same', () => 'inner'));
+          return { type: 'object' };
+        },
+      };
+      const tool = { name: 'same', description: 'd', inputSchema, execute: () => 'outer' };
+      const outer = await lab.settled(modelContext.registerTool(tool));
+      return [await inner, outer, await lab.names('document')];
+    });
+    expect(settled).toEqual([{}, failed('duplicate-name', 'InvalidStateError', false), ['same']]);
+    await call(page, 'a', 'same');
+    expect(await outcome(page, 'a')).toEqual({ value: 'inner' });
+  });
+
   test('within one task: the last one is listed and callable', async () => {
     const { tool, agent } = await bench.pair();
     const settled = await tool.evaluate(async () => {

@@ -24,7 +24,7 @@ export interface LaunchOptions {
 
 export interface Browser {
   readonly engine: Engine;
-  /** A new top-level tab, in the foreground (in WebKit: hidden behind the first). The first call takes the tab that the browser opened with. */
+  /** A new top-level tab, in the foreground (in WebKit: a window of its own, and none is ever hidden). The first call takes the tab that the browser opened with. */
   newPage(): Promise<Page>;
   /** All tabs and popups that are open. */
   pages(): Promise<Page[]>;

@@ -138,7 +138,9 @@ async function createWindows(client: Client, timeoutMs: number, end: () => Promi
       engine: 'webkit',
       raw: client,
       open: async () => {
-        const handle = unused ?? (await queue.enqueue(() => client.createWindow('tab'))).handle;
+        const [any = ''] = await queue.enqueue(() => client.getWindowHandles());
+        // By way of a window that is open: the current one may be closed by now. Not as a tab: a tab's page may open no popups.
+        const handle = unused ?? (await queue.on(any, () => client.createWindow('window'))).handle;
         unused = undefined;
         return tabOf(handle);
       },
