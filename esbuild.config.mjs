@@ -1,4 +1,4 @@
-// Builds the seven published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
+// Builds the six published scripts into `outdir`. Run as a command it writes to dist/; tests may call `build` to write
 // elsewhere or with other definitions.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -17,8 +17,7 @@ const outputs = [
   { name: 'index', entry: 'client/index.ts', format: 'esm' },
   { name: 'sw', entry: 'sw/index.ts', format: 'esm' },
   { name: 'webmcp-relay-validator', entry: 'client/validator.ts', format: 'esm' },
-  { name: 'webmcp-relay-direct-ports', entry: 'client/direct-ports.ts', format: 'esm' },
-  { name: 'webmcp-relay-register', entry: 'client/register.ts', format: 'esm' },
+  { name: 'webmcp-relay-more', entry: 'client/more.ts', format: 'esm' },
 ];
 
 /** workbox-window's modern build: its default one is for browsers that have no service workers to speak of. */
@@ -31,7 +30,7 @@ const alias = { 'workbox-window': 'workbox-window/Workbox.mjs' };
 const filesBeside = {
   name: 'files-beside',
   setup({ onResolve }) {
-    onResolve({ filter: /\/(direct-ports|register|validator)\.ts$/ }, ({ kind, path }) =>
+    onResolve({ filter: /\/(more|validator)\.ts$/ }, ({ kind, path }) =>
       kind === 'dynamic-import'
         ? { path: `./webmcp-relay-${basename(path, '.ts')}.js`, external: true }
         : undefined,
@@ -58,14 +57,12 @@ const UNUSED_OF_COMLINK = [
   /\["proxy", proxyTransferHandler\],/,
   /if \(prop === releaseProxy\) \{.*?\n {12}\}\n/s,
   /throwIfProxyReleased\(isProxyReleased\);/g,
-  // Values that a message cannot hold: replies are plain.
-  /\n {12}\.catch\(\(error\) => \{.*?\n {8}\}\)/s,
   // Windows of other origins.
   /if \(!isAllowedOrigin.*?\n {8}\}\n/s,
 ];
 
 /** @type {esbuild.Plugin} */
-const comlinkTrimmed = {
+export const comlinkTrimmed = {
   name: 'comlink-trimmed',
   setup({ onLoad }) {
     onLoad({ filter: /comlink\.mjs$/ }, ({ path }) => ({

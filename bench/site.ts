@@ -28,9 +28,7 @@ export async function startBenchSite(root: string): Promise<BenchSite> {
     site[isPage ? 'page' : 'route'](path, (request) => reply(request, body, isPage));
 
   // Scripts are kept by the browser, as a site would have it.
-  for (const file of ['', '-sw', '-direct-ports', '-register', '-validator'].map(
-    (part) => `webmcp-relay${part}.js`,
-  )) {
+  for (const file of ['', '-sw', '-more', '-validator'].map((part) => `webmcp-relay${part}.js`)) {
     put(`/${file}`, readFileSync(join(root, 'dist', file), 'utf8'), false);
   }
   for (const name of ['page', 'bare-worker']) put(`/${name}.js`, await script(root, name), false);

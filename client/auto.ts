@@ -15,23 +15,14 @@ installModelContext({
   validate: validate !== 'false',
 });
 
-const adopt = ({ target }: Event): void => {
-  const tag = script as HTMLScriptElement;
-  // Whatever the frame is, and whatever its page allows: it is no worse off than without us.
-  try {
-    const { URL, head, modelContext } = (target as HTMLIFrameElement).contentDocument ?? ({} as Document);
-    // A bundle with this in it is not ours to run once more.
-    if (URL === 'about:srcdoc' && !modelContext && /webmcp-relay[^/]*$/.test(tag.src)) {
-      const copy = document.createElement('script');
-      Object.assign(copy.dataset, tag.dataset);
-      copy.nonce = tag.nonce;
-      copy.src = tag.src;
-      head.append(copy);
-    }
-  } catch {}
-};
+/** A frame has loaded. These events do not bubble. */
+async function adopt({ target }: Event): Promise<void> {
+  const frame = target as HTMLIFrameElement;
+  if (!script || !frame.srcdoc) return;
+  const { copyScriptTag } = await import('./more.ts');
+  copyScriptTag(frame, script);
+}
 
-// These events do not bubble.
-document.addEventListener('load', adopt, true);
+document.addEventListener('load', (event) => void adopt(event).catch(() => {}), true);
 
 Object.assign(window, { webmcpRelay: { takeToken, withToken } });

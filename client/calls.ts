@@ -17,6 +17,7 @@ import type {
 } from '../shared/protocol.ts';
 import type { Connection } from './connection.ts';
 import { relayError } from './errors.ts';
+import type { describePending, PendingExecutionHandle } from './pending.ts';
 import { guarded, remember } from './task.ts';
 import type { Callee, Caller } from './window-tree.ts';
 
@@ -25,6 +26,8 @@ export type OutputListener = ((text: string | null) => void) | null | undefined;
 /** What calls need of the document around them. */
 export interface CallSurroundings {
   send: Connection['send'];
+  /** What a call is stored with that may outlive this document; `null` if there turns out to be no worker to store it. */
+  ownTab(key: string): Promise<Pick<Call, 'callerTabId' | 'groupId' | 'tabKey'> | null>;
   /** Something waits for the worker now: have one. */
   wake(): void;
   /** Asks the worker anew what became of the calls that it may know. */
@@ -37,8 +40,8 @@ export interface CallOptions {
 }
 
 interface CallHere extends KeyedCall {
-  /** The document that runs it; `null` if the worker takes care. */
-  readonly target: Callee | null;
+  /** The document that runs it, unless the worker takes care. */
+  target?: Callee;
   /** May the worker have heard of it? */
   heard?: boolean;
   /** Does the worker have it, or is it the only one who can say? */
@@ -52,23 +55,11 @@ interface CallHere extends KeyedCall {
   fail(error: ErrorRecord): void;
 }
 
-/** An execution that lost its caller, collected by this document (`decisions/11`). */
-export interface PendingExecutionHandle {
-  readonly id: ExecutionId;
-  readonly toolName: string;
-  readonly input: unknown;
-  readonly state: 'open' | 'settled';
-  /** The texts that its activations gave so far, in order. */
-  readonly outputs: (string | null)[];
-  /** As the promise of `executeTool()` would have settled. */
-  readonly outcome: Promise<string | null>;
-  onoutput: OutputListener;
-  cancel(): void;
-}
-
 export interface Calls {
-  execute(command: KeyedCall, target: Callee | null, options: CallOptions): Promise<string | null>;
-  collect(pending: readonly PendingExecution[]): PendingExecutionHandle[];
+  /** `reach`: gives the document that has the tool. */
+  execute(command: KeyedCall, reach: () => Callee, options: CallOptions): Promise<string | null>;
+  /** Those that were collected: now, or before. */
+  collect(pending: readonly PendingExecution[], describe: typeof describePending): PendingExecutionHandle[];
   /** The outcome of a call of this document; throws if it never awaited such a call. */
   settle(command: { executionId: ExecutionId; ending: Ending }): void;
   deliverOutput(output: { executionId: ExecutionId } & Output): void;
@@ -79,15 +70,15 @@ export interface Calls {
   returned(): void;
 }
 
-export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
+export function createCalls({ send, ownTab, wake, announce }: CallSurroundings): Calls {
   const here = new Map<ExecutionId, CallHere>();
   /** Settled here: an acknowledgement that was lost is given again. */
   const finished = new Set<ExecutionId>();
 
   /** Awaits the outcome of a call: everything that may settle it. */
-  function open(command: KeyedCall, target: Callee | null, { signal, onoutput }: CallOptions): CallHere {
+  function open(command: KeyedCall, { signal, onoutput }: CallOptions): CallHere {
     const { executionId } = command.call;
-    const waiting = { ...command, target, outputs: new Set(), onoutput } as Partial<CallHere> as CallHere;
+    const waiting = { ...command, outputs: new Set(), onoutput } as Partial<CallHere> as CallHere;
     here.set(executionId, waiting);
     waiting.outcome = new Promise((resolve, reject) => {
       const close = (): void => {
@@ -98,7 +89,7 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
       const abort = (): void => {
         close();
         reject(signal?.reason);
-        target?.abort(executionId);
+        waiting.target?.abort(executionId);
         if (waiting.heard) void send('cancel', { executionId });
       };
       signal?.addEventListener('abort', abort);
@@ -114,26 +105,32 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     return waiting;
   }
 
-  function execute(command: KeyedCall, target: Callee | null, options: CallOptions): Promise<string | null> {
-    const waiting = open(command, target, options);
-    if (target) callDirectly(command, waiting, target);
-    else callViaWorker(command, waiting);
+  function execute(command: KeyedCall, reach: () => Callee, options: CallOptions): Promise<string | null> {
+    const waiting = open(command, options);
+    if (command.call.keepalive) void callViaWorker(command, waiting, reach);
+    else callDirectly(command, waiting, reach());
     return waiting.outcome;
   }
 
-  function callViaWorker(command: KeyedCall, waiting: CallHere): void {
+  /** If there is one: without it, the call lives as long as its page. */
+  async function callViaWorker(
+    { call, key }: KeyedCall,
+    waiting: CallHere,
+    reach: () => Callee,
+  ): Promise<void> {
+    const { executionId } = call;
+    const own = await ownTab(key);
+    if (!here.has(executionId)) return;
+    if (!own) return callDirectly({ call, key }, waiting, reach());
     waiting.heard = true;
-    const { executionId } = command.call;
-    void send('execute', command).then((reply) => {
-      waiting.stored = reply.ok;
-      if (!reply.ok) waiting.fail(reply.error);
-      // Cancelled before it had arrived: whichever came first there, it is cancelled.
-      else if (!here.has(executionId)) void send('cancel', { executionId });
-    });
+    const reply = await send('execute', { call: { ...call, ...own }, key });
+    waiting.stored = reply.ok;
+    if (!reply.ok) waiting.fail(reply.error);
   }
 
   function callDirectly(command: KeyedCall, waiting: CallHere, target: Callee): void {
     const { executionId } = command.call;
+    waiting.target = target;
     const caller: Caller = {
       isOwn: target.window !== null,
       tokenRequested() {
@@ -170,33 +167,16 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
     }, 1_000);
   }
 
-  function handleOf({ outputs, ...command }: PendingExecution): PendingExecutionHandle {
-    const { executionId, toolName, input } = command.call;
-    const controller = new AbortController();
-    const onoutput = (text: string | null): void => {
-      handle.outputs.push(text);
-      handle.onoutput?.(text);
-    };
-    const waiting = open(command, null, { signal: controller.signal, onoutput });
-    waiting.heard = true;
-    waiting.stored = true;
-    const handle = {
-      id: executionId,
-      toolName,
-      input: JSON.parse(input.text ?? '{}'),
-      state: 'open' as PendingExecutionHandle['state'],
-      outputs: [] as (string | null)[],
-      outcome: waiting.outcome,
-      onoutput: null as OutputListener,
-      cancel: () => controller.abort(relayError({ ...failure('aborted', true), executionId })),
-    };
-    const settled = (): void => {
-      handle.state = 'settled';
-    };
-    handle.outcome.then(settled, settled);
-    waiting.handle = handle;
+  /** The worker has it already. */
+  function adopt({ outputs, ...command }: PendingExecution, describe: typeof describePending): void {
+    const { executionId } = command.call;
+    const handle = describe(command, (options) => {
+      const waiting = open(command, options);
+      Object.assign(waiting, { heard: true, stored: true });
+      return waiting.outcome;
+    });
+    Object.assign(here.get(executionId) as CallHere, { handle });
     for (const output of outputs) deliverOutput({ executionId, ...output });
-    return handle;
   }
 
   function deliverOutput({ executionId, activationId, value }: { executionId: ExecutionId } & Output): void {
@@ -208,10 +188,11 @@ export function createCalls({ send, wake, announce }: CallSurroundings): Calls {
 
   return {
     execute,
-    collect: (pending) =>
+    collect: (pending, describe) =>
       pending.flatMap((execution) => {
-        const waiting = here.get(execution.call.executionId);
-        return waiting ? (waiting.handle ?? []) : handleOf(execution);
+        const { executionId } = execution.call;
+        if (!here.has(executionId)) adopt(execution, describe);
+        return here.get(executionId)?.handle ?? [];
       }),
     settle({ executionId, ending }) {
       const waiting = here.get(executionId);

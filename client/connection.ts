@@ -2,8 +2,7 @@
  * Keeps this document connected to the worker, for as long as anything needs it.
  *
  * Owns: the registration, the current link, the commands that were not acknowledged, the watch over the worker's generation.
- * Kept: a command is sent again on every new link until it is acknowledged (I2), a call to none that has not welcomed us, and
- * not once it is cancelled; nothing wakes a worker while nothing is pending; every wait has a bound; a page never breaks because
+ * Kept: a command is sent again on every new link until it is acknowledged (I2); nothing wakes a worker while nothing is pending; every wait has a bound; a page never breaks because
  * the relay could not start.
  */
 import type { Bounds } from '../shared/bounds.ts';
@@ -57,7 +56,7 @@ type Argument<M extends Method> = Parameters<Coordinator[M]>[0];
 interface Unacknowledged {
   method: Method;
   argument: unknown;
-  /** Was it ever on its way to a worker? A call goes to none that has not welcomed us. */
+  /** Was it ever on its way to a worker? */
   sent: boolean;
   answer(reply: Reply<never>): void;
 }
@@ -141,7 +140,7 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
       ({ helloId } = message);
       link?.close();
       link = sayHello(to, message, owner.peer);
-      for (const entry of outbox) if (entry.method !== 'execute') perform(entry, link);
+      for (const entry of outbox) perform(entry, link);
       const answer = await within(HELLO_BOUND, link.answer);
       if (answer !== undefined) return answer;
     }
@@ -168,8 +167,6 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     unwatch();
     unwatch = watchGeneration(welcome.generation);
     owner.connected(welcome.tabId);
-    // Nobody could say of a call to a worker that has not answered whether it may have begun.
-    for (const entry of outbox) if (entry.method === 'execute') perform(entry, link as Link);
     settleReady();
   }
 
@@ -178,11 +175,11 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     return { ok: false, error: { ...why, started: sent && method === 'execute' } };
   }
 
-  function perform(entry: Unacknowledged, { coordinator }: Link): void {
+  function perform(entry: Unacknowledged, { command }: Link): void {
     const { method, argument, answer } = entry;
     entry.sent = true;
-    (coordinator[method](argument as never) as Promise<Reply<never>>).then(answer, (thrown) =>
-      answer(failed(entry, failure('version-mismatch', false, String(thrown)))),
+    (command(method, argument) as Promise<Reply<never>>).then(answer, (thrown) =>
+      answer(failed(entry, failure('version-mismatch', false, `${thrown}`))),
     );
   }
 
@@ -265,7 +262,6 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     if (!active) return owner.activated.then(() => send(method, argument));
     const patient = PATIENT.includes(method);
     if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
-    if (method === 'cancel') takeBack(argument as Argument<'cancel'>);
     return new Promise((resolve) => {
       const answering = bounds.storage + bounds.acknowledging;
       const doubt = setTimeout(renew, answering);
@@ -279,23 +275,12 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
         resolve(reply);
       }
       outbox.add(entry);
-      const isDue = state === 'connected' || method !== 'execute';
-      if (link !== undefined && isDue) perform(entry, link);
+      if (link !== undefined) perform(entry, link);
       else need();
     });
   }
 
   const isKnown = (): boolean => link !== undefined || state === 'connecting';
-
-  /** A call that is cancelled is not sent any more: the hello would let its cancel overtake it. */
-  function takeBack({ executionId }: Argument<'cancel'>): void {
-    for (const entry of outbox) {
-      const { call } = entry.argument as Partial<Argument<'execute'>>;
-      if (entry.method === 'execute' && call?.executionId === executionId) {
-        entry.answer(failed(entry, failure('aborted', false)));
-      }
-    }
-  }
 
   function leave({ documentId, lostCalls, missed }: Parameters<Connection['leave']>[0]): void {
     const commands = [...outbox]

@@ -21,7 +21,7 @@ export function createDirect(surroundings: DirectSurroundings): Direct {
 
   /** Loads it until it is there: a browser that was offline may be online again. */
   async function load(): Promise<Direct> {
-    const { createDirectPorts } = await import('./direct-ports.ts');
+    const { createDirectPorts } = await import('./more.ts');
     ports ??= createDirectPorts(surroundings);
     return ports;
   }

@@ -12,7 +12,6 @@ export type { Bounds, Sizes } from '../shared/bounds.ts';
 export type { CauseRecord, InputError, Reason } from '../shared/errors.ts';
 export type { Snapshot } from '../shared/protocol.ts';
 export type { ToolAnnotations } from '../shared/tool.ts';
-export type { PendingExecutionHandle } from './calls.ts';
 export type { RelayError } from './errors.ts';
 export {
   type EventInterface,
@@ -39,6 +38,7 @@ export type {
   RegisteredTool,
   Scope,
 } from './model-context.ts';
+export type { PendingExecutionHandle } from './pending.ts';
 export type { RelayOptions, RelayStatus } from './relay.ts';
 export { takeToken, withToken } from './token.ts';
 export type { ModelContextTool } from './tools.ts';

@@ -5,7 +5,7 @@
  * promise is decided in `client/relay`.
  */
 import type { ToolAnnotations, ToolOwner } from '../shared/tool.ts';
-import type { OutputListener, PendingExecutionHandle } from './calls.ts';
+import type { OutputListener } from './calls.ts';
 import { asGiven, asSignal, check, checkObject, converted, given, required, texts } from './check.ts';
 import { relayFailure } from './errors.ts';
 import type { ToolActivatedEvent, ToolCancelEvent, ToolChangeEvent } from './events.ts';
@@ -13,6 +13,7 @@ import { checkOurs } from './interfaces.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { isFullyActive } from './lifetime.ts';
 import { checkTrustworthy, MAY_CHANGE_ORIGIN, OWN_ORIGIN, originOf } from './origins.ts';
+import type { PendingExecutionHandle } from './pending.ts';
 import type { Observed, Sight } from './readiness.ts';
 import { createRelay, type Relay, type RelayOptions, type RelayStatus, type Target } from './relay.ts';
 import { withoutToken } from './token.ts';

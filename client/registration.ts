@@ -1,6 +1,6 @@
 /**
  * The service worker's registration, found at once where the site has been visited before; anything else is the matter of
- * `register`. Until it is found, the worker that controls the page may stand for it.
+ * `register`, which such a page does not load. Until it is found, the worker that controls the page may stand for it.
  */
 export interface RegistrationOptions {
   /** Address of the worker's script, against the document's. */
@@ -19,7 +19,7 @@ export async function findRegistration(options: RegistrationOptions): Promise<Se
   const { serviceWorker } = navigator as { serviceWorker?: ServiceWorkerContainer };
   const found = await serviceWorker?.getRegistration();
   if (found?.active && (options.register === false || found.scope === scopeOf(options))) return found;
-  const { obtainRegistration } = await import('./register.ts');
+  const { obtainRegistration } = await import('./more.ts');
   return obtainRegistration(options);
 }
 

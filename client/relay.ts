@@ -25,13 +25,14 @@ import {
 import { digestOf, seal, secretOf } from '../shared/seal.ts';
 import type { ToolOwner } from '../shared/tool.ts';
 import { createActivations } from './activations.ts';
-import { type CallOptions, createCalls, type PendingExecutionHandle } from './calls.ts';
+import { type CallOptions, type CallSurroundings, createCalls } from './calls.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { createDirect } from './direct.ts';
 import { relayError, unwrap } from './errors.ts';
 import { createIdentity } from './identity.ts';
 import type { ToolExecuteCallback } from './invocation.ts';
 import { watchLifetime } from './lifetime.ts';
+import type { PendingExecutionHandle } from './pending.ts';
 import { createReadiness, type Readiness } from './readiness.ts';
 import { createResumptions } from './resumptions.ts';
 import { guarded, inTask, nextTask, within } from './task.ts';
@@ -39,7 +40,7 @@ import { withoutToken } from './token.ts';
 import { createTools, type ToolDraft } from './tools.ts';
 import { createValidation } from './validation.ts';
 import { tooLarge } from './values.ts';
-import { type Caller, isTop, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
+import { type Callee, type Caller, isTop, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
   /** Address of the worker's script. Default: `/webmcp-relay-sw.js`. */
@@ -148,6 +149,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   const calls = createCalls({
     send,
+    ownTab,
     wake: () => connection.wake(),
     announce: () => connection.renew(),
   });
@@ -260,6 +262,15 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     connection.leave({ documentId: identity.current.documentId, lostCalls, missed });
   }
 
+  /** As the tab is called by now: who has called may have done so before that was known. */
+  async function ownTab(key: string): ReturnType<CallSurroundings['ownTab']> {
+    await connection.ready;
+    // Without a worker there may be no cipher either: an insecure page has neither.
+    if (connection.status().error !== null) return null;
+    const { tabId: callerTabId, groupId, tabSecret } = identity.current;
+    return { callerTabId, groupId, tabKey: await seal(key, tabSecret) };
+  }
+
   /** Makes the token here, so that a repeated request is the same request (rule 2). */
   async function requestToken(
     request: Pick<Grant, 'activationId' | 'executionId' | 'call' | 'key' | 'lifetime'>,
@@ -267,20 +278,16 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   ): Promise<Reply<string>> {
     await connection.ready;
     const { error } = connection.status();
-    // Without a worker there may be no cipher either: an insecure page has neither.
     if (error !== null) return { ok: false, error };
     const token = freshSecret();
     const { call, key } = request;
-    const { tabId, groupId, tabSecret } = identity.current;
-    const [digest, tokenKey, tabKey, sealed] = await Promise.all([
+    const [digest, tokenKey, own, sealed] = await Promise.all([
       digestOf(token),
       secretOf(token).then((secret) => seal(key, secret)),
-      isOwn ? seal(key, tabSecret) : (call?.tabKey ?? null),
+      isOwn && ownTab(key),
       call && seal(JSON.stringify(call.input.text), key),
     ]);
-    // A caller of this tab goes by what the tab is called by now: it may have called before that was known.
-    const caller = isOwn && { callerTabId: tabId, groupId };
-    const stored = call && sealed && { ...call, ...caller, tabKey, input: { ...call.input, sealed } };
+    const stored = call && sealed && { ...call, ...own, input: { ...call.input, sealed } };
     const grant: Grant = { ...request, call: stored, digest, tokenKey };
     const reply = await send('grant', grant);
     return reply.ok ? { ok: true, value: token } : reply;
@@ -371,14 +378,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       });
     },
     async execute({ neighbour, ...tool }, input, { keepalive, ...callOptions }) {
-      // What may outlive its caller is in the worker's care from the start.
-      const isKept = keepalive && connection.status().error === null;
-      const here = isKept ? null : (neighbour ?? direct.to(tool.documentId));
       if (isLonger(input, sizes.value)) throw relayError(tooLarge('input', sizes.value));
-      const key = freshSecret();
-      // Only a call that may outlive its caller needs to be readable by the tab's next document.
-      const { documentId, tabId, groupId, tabSecret } = identity.current;
-      const tabKey = keepalive && here === null ? await seal(key, tabSecret) : null;
+      const { documentId, tabId, groupId } = identity.current;
       const call: Call = {
         executionId: freshId(),
         callerDocumentId: documentId,
@@ -387,10 +388,10 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
         ...tool,
         keepalive,
         input: { text: input },
-        tabKey,
+        tabKey: null,
       };
-      callOptions.signal?.throwIfAborted();
-      return calls.execute({ call, key }, here, callOptions);
+      const reach = (): Callee => neighbour ?? direct.to(tool.documentId);
+      return calls.execute({ call, key: freshSecret() }, reach, callOptions);
     },
     resumeTool: resumptions.resume,
     async listGroup() {
@@ -399,9 +400,11 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
     readiness,
     async getPendingExecutions() {
+      // What is collected is nobody else's: first everything that it takes.
+      const { describePending } = await import('./more.ts');
       const { tabSecret } = identity.current;
       const pending = unwrap(await send('collect', { tabSecret }));
-      const collected = calls.collect(pending);
+      const collected = calls.collect(pending, describePending);
       const executionIds = collected.map(({ id }) => id);
       void send('awaitOutcomes', { executionIds });
       return collected;

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 
 const aim = 9_000;
 const limit = 12_000;
-const beside = ['direct-ports', 'register', 'validator'].map((part) => `webmcp-relay-${part}.js`);
+const beside = ['more', 'validator'].map((part) => `webmcp-relay-${part}.js`);
 const files = ['webmcp-relay.js', 'webmcp-relay-sw.js', ...beside, 'index.js', 'sw.js'];
 const limited = files.slice(0, 2);
 

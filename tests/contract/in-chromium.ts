@@ -1,6 +1,7 @@
 // Runs a suite of scenarios on the real thing: bundles its module and loads it in a page of Chromium.
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { comlinkTrimmed } from '../../esbuild.config.mjs';
 import { type Browser, launch, type Page } from '../browser/driver/index.ts';
 import { type Site, startSite } from '../browser/site.ts';
 
@@ -16,6 +17,8 @@ export async function bundle(module: string, globalName?: string): Promise<strin
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL(module, import.meta.url))],
     bundle: true,
+    // As it is published.
+    plugins: [comlinkTrimmed],
     write: false,
     format: 'iife',
     ...(globalName !== undefined && { globalName }),
