@@ -1,6 +1,7 @@
 // The lines of the table: what each opens, runs and reports.
 import type { Page as PuppeteerPage } from 'puppeteer-core';
 import type { Browser, Page } from '../tests/browser/driver/index.ts';
+import { ownScript } from './own-script.ts';
 import type { Samples } from './page.ts';
 import type { BenchSite } from './site.ts';
 import type { Measured } from './table.ts';
@@ -112,8 +113,20 @@ export const lines: Line[] = [
         samples.ours.push(a);
         samples.bare.push(b);
       }
+      const own: number[] = [];
+      for (let round = 0; round < PROFILED; round += 1) {
+        own.push((await ownScript(ours, () => checkout(ours))) / 3);
+        await shop.goto(`${site.on('shop')}/cart`);
+      }
       const name = 'checkout over three navigations, more a page : the navigations alone';
-      return [{ name, aim: 20, extraPer: 3, ...samples }];
+      return [
+        { name, aim: 20, extraPer: 3, ...samples },
+        {
+          name: "of that, the relay's own scripts, profiled: a page's share of page and worker",
+          ours: own,
+          bare: null,
+        },
+      ];
     },
   },
   {
@@ -192,6 +205,9 @@ export const lines: Line[] = [
     },
   },
 ];
+
+/** A profile takes longer to read than to make. */
+const PROFILED = 10;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
