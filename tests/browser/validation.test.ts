@@ -63,6 +63,8 @@ async function visitWithChunk(responder: Responder, before = WARNINGS): Promise<
   const script = await (await fetch(`${bench.site.origin}/webmcp-relay.js`)).text();
   bench.site.route(`${folder}/webmcp-relay.js`, { body: script, headers: { 'service-worker-allowed': '/' } });
   bench.site.route(folder + CHUNK, responder);
+  const more = '/webmcp-relay-more.js';
+  bench.site.route(folder + more, await (await fetch(bench.site.origin + more)).text());
   const tag = `<script src="${folder}/webmcp-relay.js" data-worker="/webmcp-relay-sw.js"></script>`;
   return visit({ tag, before });
 }
