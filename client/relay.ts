@@ -313,7 +313,9 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     const tool = tools.find(registrationId);
     // A direct caller hears of a tool that is gone in its turn: after the `toolchange` that says so.
     if (!lifetime.isActive() || !(tool ?? caller)) return failure('tool-unavailable', false);
-    const ready = inTask().then(() => validation.refusalOf(tool?.inputSchema ?? '', input.text ?? '{}'));
+    // What came from elsewhere came in a task of its own.
+    const turn = caller?.isOwn ? inTask() : Promise.resolve();
+    const ready = turn.then(() => validation.refusalOf(tool?.inputSchema ?? '', input.text ?? '{}'));
     const find = (): ToolExecuteCallback | undefined => tools.find(registrationId)?.execute;
     activations.begin({ activationId: executionId, call, key }, caller, find, ready);
     return null;
