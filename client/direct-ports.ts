@@ -19,7 +19,7 @@ const LAST_WORDS = 500;
 export interface DirectSurroundings {
   send: Connection['send'];
   /** This document, as others call it. */
-  callee: Callee;
+  callee: Omit<Callee, 'window'>;
   bounds: Bounds;
   sizes: Sizes;
   /** Settles once the worker knows of every change of tools so far; `undefined` if it does. */

@@ -116,7 +116,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   const send: Connection['send'] = (method, argument) => {
     if (method === 'reportEnd') {
       mayStay ||= 'leaving' in (argument as EndReport).end;
-      void toolsTold();
+      announceTools();
     }
     return connection.send(method, argument);
   };
@@ -158,11 +158,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   const direct = createDirect({
     send,
-    callee: {
-      window,
-      activate: activateFirst,
-      abort: activations.cancel,
-    },
+    callee: { activate: activateFirst, abort: activations.cancel },
     bounds,
     sizes,
     toolsTold,
