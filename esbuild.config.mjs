@@ -39,8 +39,8 @@ const filesBeside = {
 };
 
 /**
- * Comlink can do more than commands to the methods of one object: its source is bundled without the rest. One that is not found
- * as it was ends the build: then a newer Comlink has to be read again.
+ * Comlink can do more than commands to the methods of one object: its source is bundled without the rest. A part that is not
+ * found as it was ends the build: then a newer Comlink has to be read again.
  */
 const UNUSED_OF_COMLINK = [
   // Requests other than method calls.
@@ -86,7 +86,7 @@ const LIBRARIES_OWN =
 const unused = [
   // idb: shortcuts and iterators, as properties of its wrappers.
   'replaceTraps',
-  // Comlink: letting go of an endpoint once its proxy is collected. Each side keeps its proxy, and closes its port.
+  // Comlink: letting go of an endpoint once its proxy is collected. The worker keeps its proxies, and closes its ports.
   'registerProxy',
   'unregisterProxy',
   'FinalizationRegistry',

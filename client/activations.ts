@@ -160,9 +160,9 @@ export function createActivations({
     requests.add(request);
     try {
       const reply = await request;
-      if (reply.ok) {
+      if (reply.ok && caller) {
         activation.caller = null;
-        caller?.stored();
+        caller.stored();
         // Cancelled meanwhile: who did so may not have been able to tell a worker that had not heard of the call.
         if (!here.has(facts.activationId) && lifetime.isActive()) {
           void send('cancel', { executionId: facts.executionId });

@@ -2,8 +2,8 @@
  * Keeps this document connected to the worker, for as long as anything needs it.
  *
  * Owns: the registration, the current link, the commands that were not acknowledged, the watch over the worker's generation.
- * Kept: a command is sent again on every new link until it is acknowledged (I2); nothing wakes a worker while nothing is pending; every wait has a bound; a page never breaks because
- * the relay could not start.
+ * Kept: a command is sent again on every new link until it is acknowledged (I2); nothing wakes a worker while nothing is
+ * pending; every wait has a bound; a page never breaks because the relay could not start.
  */
 import type { Bounds } from '../shared/bounds.ts';
 import { type ErrorRecord, failure } from '../shared/errors.ts';

@@ -19,7 +19,7 @@ const LAST_WORDS = 500;
 export interface DirectSurroundings {
   send: Connection['send'];
   /** This document, as others call it. */
-  callee: Callee;
+  callee: Omit<Callee, 'window'>;
   bounds: Bounds;
   sizes: Sizes;
   /** Settles once the worker knows of every change of tools so far; `undefined` if it does. */
@@ -178,24 +178,24 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
       if (type === 'abort') callee.abort(id);
       if (type !== 'activate') return;
       running.add(id);
-      const end = (message: Message): void => {
+      const conclude = (message: Message): void => {
         running.delete(id);
         there.post(message);
       };
       const caller: Caller = {
         isOwn: false,
         tokenRequested: () => there.post(['tokenRequested', id]),
-        stored: () => end(['stored', id]),
+        stored: () => conclude(['stored', id]),
         ended(how) {
           const say = (): void => {
-            if (unsaid.delete(say)) end(['ended', id, how]);
+            if (unsaid.delete(say)) conclude(['ended', id, how]);
           };
           unsaid.add(say);
           const told = toolsTold();
           if (told) void told.then(say);
           else say();
         },
-        failed: (error) => end(['failed', id, error]),
+        failed: (error) => conclude(['failed', id, error]),
       };
       const isLate = Date.now() > (order as Order).refuseAfter;
       const refusal = isLate

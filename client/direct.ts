@@ -1,6 +1,6 @@
 /**
- * Documents of other tabs, as callees. What speaks with them is a file of its own: a page that calls no other tab, and is
- * called from none, does not load it.
+ * Documents of other tabs, as callees. What speaks with them is a part of `more`: a page that calls no other tab, and is
+ * called from none, loads nothing for it.
  */
 import { failure } from '../shared/errors.ts';
 import type { DocumentId } from '../shared/ids.ts';

@@ -1,7 +1,7 @@
 /**
- * Makes the service worker's registration, or finds the site's own where it takes longer, and waits until a worker of it is active.
- * A file of its own, which only a first visit loads, and a page that cannot be served. The one place where a page meets
- * workbox-window.
+ * Makes the service worker's registration, or finds the site's own where it takes longer, and waits until a worker of it is
+ * active. Needed on a first visit, and by a page that cannot be served, and so a part of `more`. The one place where a page
+ * meets workbox-window.
  *
  * Kept: a registration of the site's own is never replaced. Waits are bounded by whoever asks.
  */

@@ -1,6 +1,6 @@
 /**
  * The service worker's registration, found at once where the site has been visited before; anything else is the matter of
- * `register`, which such a page does not load. Until it is found, the worker that controls the page may stand for it.
+ * `register`, for which such a page loads nothing. Until it is found, the worker that controls the page may stand for it.
  */
 export interface RegistrationOptions {
   /** Address of the worker's script, against the document's. */

@@ -1,6 +1,6 @@
 /**
- * This document's part of the relay: puts its tools, activations, calls and redemptions together with the two ways in which
- * they reach other documents, the window tree (this tab) and the worker (everything else).
+ * This document's part of the relay: puts its tools, activations, calls and redemptions together with the ways in which they
+ * reach other documents: the window tree (this tab), ports (other tabs), and the worker (what may outlive a page).
  *
  * Owns: the wiring; how a token is made (rule 2); whether a command to activate comes in time; that tools are told of once a
  * task, and before a result that implies them.
@@ -116,7 +116,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   const send: Connection['send'] = (method, argument) => {
     if (method === 'reportEnd') {
       mayStay ||= 'leaving' in (argument as EndReport).end;
-      void toolsTold();
+      announceTools();
     }
     return connection.send(method, argument);
   };
@@ -158,11 +158,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   const direct = createDirect({
     send,
-    callee: {
-      window,
-      activate: activateFirst,
-      abort: activations.cancel,
-    },
+    callee: { activate: activateFirst, abort: activations.cancel },
     bounds,
     sizes,
     toolsTold,
@@ -293,7 +289,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     return reply.ok ? { ok: true, value: token } : reply;
   }
 
-  /** A command from the worker: a call from elsewhere, or a resumption's turn. */
+  /** A command from the worker: a `keepalive` call, or a resumption's turn. */
   function activate(command: Activate): Acknowledgement {
     const { activationId, call, refuseAfter } = command;
     const acknowledged = activations.acknowledged(activationId);
@@ -402,7 +398,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
     readiness,
     async getPendingExecutions() {
-      // What is collected is nobody else's: first everything that it takes.
+      // Loaded first: what is collected is nobody else's, and could not be shown without it.
       const { describePending } = await import('./more.ts');
       const { tabSecret } = identity.current;
       const pending = unwrap(await send('collect', { tabSecret }));

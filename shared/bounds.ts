@@ -35,7 +35,7 @@ export interface Sizes {
   tools: number;
   /** Continuation tokens of one execution. */
   tokens: number;
-  /** Executions of one calling document that are open at once. */
+  /** Executions of one calling document that are open at once: that the worker has, and by way of each port. */
   executions: number;
 }
 

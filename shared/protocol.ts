@@ -107,7 +107,7 @@ export interface LastCommand {
   argument: unknown;
 }
 
-/** The answer to a hello, by the new port. After `welcome` both ends wrap and expose over that port. */
+/** The answer to a hello, by the new port. After `welcome` both ends send their commands over that port. */
 export type HelloAnswer =
   | { type: 'welcome'; version: number; generation: Generation; tabId: TabId }
   | { type: 'refused'; error: ErrorRecord };

@@ -49,7 +49,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
   };
 
   /** Commands come in their turn, after the hello's own event: by then the state knows who asks. */
-  const introduced = () => dispatch({ type: 'time-passed' });
+  const inTurn = () => dispatch({ type: 'time-passed' });
 
   async function describe(execution: Execution, tabSecret: string): Promise<PendingExecution> {
     const { id, call, outputs } = execution;
@@ -80,7 +80,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       return reply;
     },
     async introduce({ documentId: other }) {
-      await introduced();
+      await inTurn();
       await documents.round();
       const live = await documents.live();
       const [asker, target] = [documentId, other].map((id) => runtime.state.documents.get(id));
@@ -93,7 +93,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       return handingOver(port2, { ok: true, value: port2 });
     },
     async listTools() {
-      await introduced();
+      await inTurn();
       Object.assign(documents.get(documentId) ?? {}, { listens: true });
       await documents.round();
       void sweep();
@@ -103,7 +103,7 @@ export function createCoordinator(documentId: DocumentId, setting: Setting): Coo
       return { ok: true, value: toolsOfGroup(state, arriving, groupId, clock.now(), live) };
     },
     async collect({ tabSecret }) {
-      await introduced();
+      await inTurn();
       await sweep(0);
       const reply = await dispatch<Execution[]>({ type: 'outcomes-collected', documentId });
       if (!reply.ok) return reply;

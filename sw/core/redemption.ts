@@ -22,7 +22,7 @@ import { expireTokens, moveToken } from './token.ts';
 /** Stores a token for a running activation. A repeated request is the same request. */
 export function grantToken(turn: Turn, execution: Execution, grant: Grant): ErrorRecord | null {
   const { tokens, activations, settled } = execution;
-  const { digest, tokenKey, activationId, call } = grant;
+  const { digest, tokenKey, activationId } = grant;
   if (tokens.some((token) => token.digest === digest)) return null;
   const issuer = activations.find(({ id }) => id === activationId);
   if (issuer) beginActivation(issuer, turn.now);
@@ -31,7 +31,6 @@ export function grantToken(turn: Turn, execution: Execution, grant: Grant): Erro
   if (tokens.length >= most) {
     return failure('too-many', true, `At most ${most} continuation tokens an execution.`);
   }
-  if (call) execution.call = call;
   const lifetime = Math.min(Math.max(grant.lifetime, 0), LONGEST_LIFETIME);
   tokens.push({
     digest,

@@ -1,8 +1,8 @@
 /**
  * What the coordinator knows. Plain data: a record here is what is stored, word for word, but for the plain text of values.
  *
- * Kept: I4, nothing that correctness needs lives here alone. `executions` are in the database; everything else is
- * announced again by live documents.
+ * Kept: I4, nothing that correctness needs lives here alone. `executions` that are `stored` are in the database; documents
+ * announce themselves again; what is left of calls that ended with their page may be forgotten.
  */
 import type { Bounds, Sizes } from '../../shared/bounds.ts';
 import type { Reason } from '../../shared/errors.ts';

@@ -447,11 +447,11 @@ describe('a token is asked for', () => {
     expect(answer(step(known, at(asked)).reply)).toBe('not-running');
   });
 
-  test('by a call that is known already: as it is described now, with a sealed input', () => {
-    const known = aState([anExecution({ call: { tabKey: null }, activations: [anActivation()] })], DOCUMENTS);
-    const call = aCall({ input: aValue('sealed'), tabKey: boxOf('tab') });
+  test('by a call that is known already, which its page does not know yet: what is stored stays', () => {
+    const known = aState([anExecution({ activations: [anActivation()] })], DOCUMENTS);
+    const call = aCall({ input: aValue('sealed anew') });
     const { execution } = changedBy(known, at({ ...asked, call }));
-    expect(execution.call).toEqual(call);
+    expect(execution.call).toEqual(aCall({ input: aValue('{"item":1}'), tabKey: boxOf('key') }));
   });
 
   test('a resumed activation brings no input and no key: what is stored stays', () => {

@@ -2,9 +2,9 @@
  * A pretend document: a page's half of the protocol, as far as the core can tell it from a real one.
  *
  * It remembers the activations it has seen and drops repeated commands (I2), announces all that the worker has when it
- * connects, and keeps what it was not answered to send it again. A direct call meets the
- * worker only once a token is asked for; between tabs, what its two ends tell each other takes a while. It counts what the tests assert: how often each callback began, what each caller
- * was told.
+ * connects, and keeps what it was not answered to send it again. A direct call meets the worker only once a token is asked
+ * for; between tabs, what its two ends tell each other takes a while. It counts what the tests assert: how often each
+ * callback began, what each caller was told.
  */
 import { type ErrorRecord, failure, type Reason } from '../../shared/errors.ts';
 import type { Announcement, Call, DocumentFacts, End, Grant, Reply } from '../../shared/protocol.ts';
