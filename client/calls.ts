@@ -30,8 +30,6 @@ export interface CallSurroundings {
   ownTab(key: string): Promise<Pick<Call, 'callerTabId' | 'groupId' | 'tabKey'> | null>;
   /** Something waits for the worker now: have one. */
   wake(): void;
-  /** Asks the worker anew what became of the calls that it may know. */
-  announce(): void;
 }
 
 export interface CallOptions {
@@ -56,8 +54,7 @@ interface CallHere extends KeyedCall {
 }
 
 export interface Calls {
-  /** `reach`: gives the document that has the tool. */
-  execute(command: KeyedCall, reach: () => Callee, options: CallOptions): Promise<string | null>;
+  execute(command: KeyedCall, target: Callee, options: CallOptions): Promise<string | null>;
   /** Those that were collected: now, or before. */
   collect(pending: readonly PendingExecution[], describe: typeof describePending): PendingExecutionHandle[];
   /** The outcome of a call of this document; throws if it never awaited such a call. */
@@ -70,7 +67,7 @@ export interface Calls {
   returned(): void;
 }
 
-export function createCalls({ send, ownTab, wake, announce }: CallSurroundings): Calls {
+export function createCalls({ send, ownTab, wake }: CallSurroundings): Calls {
   const here = new Map<ExecutionId, CallHere>();
   /** Settled here: an acknowledgement that was lost is given again. */
   const finished = new Set<ExecutionId>();
@@ -105,23 +102,19 @@ export function createCalls({ send, ownTab, wake, announce }: CallSurroundings):
     return waiting;
   }
 
-  function execute(command: KeyedCall, reach: () => Callee, options: CallOptions): Promise<string | null> {
+  function execute(command: KeyedCall, target: Callee, options: CallOptions): Promise<string | null> {
     const waiting = open(command, options);
-    if (command.call.keepalive) void callViaWorker(command, waiting, reach);
-    else callDirectly(command, waiting, reach());
+    if (command.call.keepalive) void callViaWorker(command, waiting, target);
+    else callDirectly(command, waiting, target);
     return waiting.outcome;
   }
 
   /** If there is one: without it, the call lives as long as its page. */
-  async function callViaWorker(
-    { call, key }: KeyedCall,
-    waiting: CallHere,
-    reach: () => Callee,
-  ): Promise<void> {
+  async function callViaWorker({ call, key }: KeyedCall, waiting: CallHere, target: Callee): Promise<void> {
     const { executionId } = call;
     const own = await ownTab(key);
     if (!here.has(executionId)) return;
-    if (!own) return callDirectly({ call, key }, waiting, reach());
+    if (!own) return callDirectly({ call, key }, waiting, target);
     waiting.heard = true;
     const reply = await send('execute', { call: { ...call, ...own }, key });
     waiting.stored = reply.ok;
@@ -151,7 +144,9 @@ export function createCalls({ send, ownTab, wake, announce }: CallSurroundings):
         if (!waiting.heard) waiting.fail(error);
         else if (!waiting.stored && here.has(executionId)) {
           waiting.stored = true;
-          announce();
+          void send('awaitOutcomes', { executionIds: [executionId] }).then(({ ok }) => {
+            if (!ok) waiting.fail(error);
+          });
         }
       },
     };
@@ -210,11 +205,12 @@ export function createCalls({ send, ownTab, wake, announce }: CallSurroundings):
         .filter(({ stored }) => stored)
         .map(({ call: { executionId }, key }) => ({ executionId, key })),
     leave() {
-      const lost = [...here.values()].filter(({ heard }) => !heard);
+      // Whatever the worker may have heard of these: no token of theirs is anywhere.
+      const lost = [...here.values()].filter(({ stored }) => !stored);
       for (const { call, target } of lost) {
         if (target?.window !== window) target?.abort(call.executionId);
       }
-      return lost.map(({ call }) => call);
+      return lost.filter(({ heard, call }) => !heard || call.keepalive).map(({ call }) => call);
     },
     returned() {
       for (const { stored, fail } of here.values()) if (!stored) fail(failure('navigated', true));

@@ -26,7 +26,7 @@ export interface DirectSurroundings {
   toolsTold(): Promise<unknown> | undefined;
 }
 
-/** What the ends say to each other. */
+/** What the ends say to each other. They may be of different versions: kinds may be added, none is changed. */
 type Message =
   /** The end holds the lock of that name. */
   | ['holds', name: string]
@@ -107,14 +107,17 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
     function receive([type, id, argument]: Message): void {
       const call = waiting.get(id as ExecutionId);
       if (!call) return;
-      clearTimeout(call.timer);
       if (type === 'acknowledged') {
+        clearTimeout(call.timer);
         call.acknowledged = true;
         if (argument) fail(id as ExecutionId, argument as ErrorRecord);
         return;
       }
+      const tell = call.caller[type as keyof Caller & Message[0]];
+      if (!tell) return;
+      clearTimeout(call.timer);
       if (type !== 'tokenRequested') waiting.delete(id as ExecutionId);
-      call.caller[type as keyof Caller & Message[0]]?.(argument as never);
+      tell(argument as never);
     }
 
     function fail(id: ExecutionId, error: ErrorRecord): void {
@@ -153,7 +156,12 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
           const call = waiting.get(executionId);
           if (!end || !call) return;
           const refuseAfter = Date.now() + bounds.acknowledging;
-          const unresponsive = (): void => fail(executionId, failure('document-unresponsive', false));
+          const unresponsive = (): void => {
+            // It may have missed the introduction; or, if the clock was set back, run it all the same.
+            callees.delete(documentId);
+            end.post(['abort', executionId]);
+            fail(executionId, failure('document-unresponsive', false));
+          };
           // In two steps: where this document was frozen, the acknowledgement is read before the second.
           const late = (): void => {
             call.timer = setTimeout(unresponsive, ACKNOWLEDGEMENT_GRACE);

@@ -28,10 +28,11 @@ export function createDirect(surroundings: DirectSurroundings): Direct {
 
   return {
     to(documentId) {
-      const reached = load().then(({ to }) => to(documentId));
+      let reached: Promise<Callee> | undefined;
       return {
         window: null,
         activate(command, caller) {
+          reached ??= load().then(({ to }) => to(documentId));
           reached
             .then(({ activate }) => activate(command, caller))
             .catch((thrown) => failure('tool-unavailable', false, `${thrown}`))
@@ -39,12 +40,14 @@ export function createDirect(surroundings: DirectSurroundings): Direct {
           return null;
         },
         abort(activationId) {
-          reached.then(({ abort }) => abort(activationId)).catch(() => {});
+          reached?.then(({ abort }) => abort(activationId)).catch(() => {});
         },
       };
     },
     meet(introduction) {
-      void load().then(({ meet }) => meet(introduction));
+      load()
+        .then(({ meet }) => meet(introduction))
+        .catch(() => introduction.port.postMessage(['bye']));
     },
     leave() {
       ports?.leave();

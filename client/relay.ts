@@ -40,7 +40,7 @@ import { withoutToken } from './token.ts';
 import { createTools, type ToolDraft } from './tools.ts';
 import { createValidation } from './validation.ts';
 import { tooLarge } from './values.ts';
-import { type Callee, type Caller, isTop, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
+import { type Caller, isTop, type Neighbour, neighbours, showNeighbour } from './window-tree.ts';
 
 export interface RelayOptions {
   /** Address of the worker's script. Default: `/webmcp-relay-sw.js`. */
@@ -151,7 +151,6 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     send,
     ownTab,
     wake: () => connection.wake(),
-    announce: () => connection.renew(),
   });
 
   const resumptions = createResumptions(send);
@@ -388,8 +387,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
         input: { text: input },
         tabKey: null,
       };
-      const reach = (): Callee => neighbour ?? direct.to(tool.documentId);
-      return calls.execute({ call, key: freshSecret() }, reach, callOptions);
+      const target = neighbour ?? direct.to(tool.documentId);
+      return calls.execute({ call, key: freshSecret() }, target, callOptions);
     },
     resumeTool: resumptions.resume,
     async listGroup() {

@@ -178,7 +178,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
             if (waiting.known === 'no') waiting.outcome ??= NAVIGATED;
             if (waiting.outcome !== null || waiting.known === 'stored') return;
             waiting.known = 'stored';
-            if (self.connected && !self.destroyed) self.connects();
+            post({ type: 'outcomes-awaited', documentId, executionIds: [executionId] });
           }),
         missed: () =>
           hears(() => {
@@ -319,7 +319,9 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
     },
     /** `pagehide`: whatever runs in it is over for good. */
     leaves({ destroyed = false, crash = false } = {}): void {
-      const lost = [...awaited.values()].filter(({ known, outcome }) => known === 'no' && outcome === null);
+      const lost = [...awaited.values()].filter(
+        ({ known, outcome }) => known !== 'stored' && outcome === null,
+      );
       for (const waiting of lost)
         if (waiting.target?.documentId !== documentId) tellTarget(waiting, 'isCancelled');
       leavesTargets();
@@ -337,7 +339,7 @@ export function createDocument(world: Surroundings, facts: DocumentFacts, tools:
       self.connected = false;
       self.left = true;
       if (destroyed) self.crashes();
-      const lostCalls = lost.map(({ call }) => call);
+      const lostCalls = lost.flatMap(({ call, known }) => (known === 'no' || call.keepalive ? call : []));
       world.dispatch({ type: 'document-left', documentId, lostCalls }, { crash });
       world.travel();
     },
