@@ -15,14 +15,15 @@ installModelContext({
   validate: validate !== 'false',
 });
 
-/** A frame has loaded. These events do not bubble. */
-async function adopt({ target }: Event): Promise<void> {
-  const frame = target as HTMLIFrameElement;
-  if (!script || !frame.srcdoc) return;
-  const { copyScriptTag } = await import('./more.ts');
-  copyScriptTag(frame, script);
-}
-
-document.addEventListener('load', (event) => void adopt(event).catch(() => {}), true);
+// A frame has loaded: these events do not bubble.
+document.addEventListener(
+  'load',
+  ({ target }) => {
+    const frame = target as HTMLIFrameElement;
+    if (!script || !frame.srcdoc) return;
+    import('./more.ts').then(({ copyScriptTag }) => copyScriptTag(frame, script)).catch(() => {});
+  },
+  true,
+);
 
 Object.assign(window, { webmcpRelay: { takeToken, withToken } });

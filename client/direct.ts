@@ -28,6 +28,7 @@ export function createDirect(surroundings: DirectSurroundings): Direct {
 
   return {
     to(documentId) {
+      if (ports) return ports.to(documentId);
       let reached: Promise<Callee> | undefined;
       return {
         window: null,

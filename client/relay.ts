@@ -35,7 +35,7 @@ import { watchLifetime } from './lifetime.ts';
 import type { PendingExecutionHandle } from './pending.ts';
 import { createReadiness, type Readiness } from './readiness.ts';
 import { createResumptions } from './resumptions.ts';
-import { guarded, inTask, nextTask, within } from './task.ts';
+import { guarded, inTask, nextTask, onAbort, within } from './task.ts';
 import { withoutToken } from './token.ts';
 import { createTools, type ToolDraft } from './tools.ts';
 import { createValidation } from './validation.ts';
@@ -364,11 +364,13 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       const { registrationId, inputSchema } = tools.register(draft, admit);
       if (inputSchema && options.validate !== false) validation.prepare();
       return new Promise((resolve, reject) => {
-        signal?.addEventListener('abort', () => {
-          tools.unregister(registrationId);
-          void changed(true);
-          reject(signal.reason);
-        });
+        if (signal) {
+          onAbort(signal, () => {
+            tools.unregister(registrationId);
+            void changed(true);
+            reject(signal.reason);
+          });
+        }
         const told = changed(true);
         if (readiness.isHeld()) resolve();
         else void told.then(resolve);

@@ -36,3 +36,15 @@ export function guarded<T>(callback: (value: T) => void, value: T): void {
     reportError(thrown);
   }
 }
+
+const aborts = new WeakMap<AbortSignal, (() => void)[]>();
+
+/** One listener a signal: the browser compares each new one with all that are there. */
+export function onAbort(signal: AbortSignal, callback: () => void): void {
+  const callbacks = aborts.get(signal) ?? [];
+  if (callbacks.push(callback) > 1) return;
+  aborts.set(signal, callbacks);
+  signal.addEventListener('abort', () => {
+    for (const callback of callbacks) callback();
+  });
+}

@@ -22,20 +22,24 @@ export type Generation = string;
 /** SHA-256 of a continuation token, base64url: what the worker knows a token by. */
 export type TokenDigest = string;
 
-/** Of random bytes, base64url: asking for few of them at a time takes most of the time of an id. */
-let supply = '';
-
 /** A fresh id: 132 random bits, base64url. */
 export function freshId(): string {
-  supply ||= toBase64Url(crypto.getRandomValues(new Uint8Array(33 * 64)));
-  const id = supply.slice(0, 22);
-  supply = supply.slice(22);
-  return id;
+  return random(22);
 }
 
-/** A fresh secret (a continuation token, an execution's key, a tab's secret): 256 random bits, base64url. */
+/** A fresh secret (a continuation token, an execution's key, a tab's secret): 258 random bits, base64url, of which 256 count. */
 export function freshSecret(): string {
-  return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
+  return random(43);
+}
+
+let supply = '';
+
+/** Random base64url. The browser takes as long for few bits as for many. */
+function random(length: number): string {
+  if (supply.length < length) supply = toBase64Url(crypto.getRandomValues(new Uint8Array(1_536)));
+  const text = supply.slice(0, length);
+  supply = supply.slice(length);
+  return text;
 }
 
 /** Bytes → base64url without padding. Inverse of {@link fromBase64Url}. */
