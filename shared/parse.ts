@@ -25,6 +25,7 @@ function matches(value: unknown, pattern: unknown): boolean {
 }
 
 const orNull = (pattern: unknown) => (value: unknown) => value === null || matches(value, pattern);
+const orAbsent = (pattern: unknown) => (value: unknown) => value === undefined || matches(value, pattern);
 
 const CALL = {
   executionId: '',
@@ -58,8 +59,10 @@ export const PATTERNS = {
     groupId: '',
     top: true,
     url: '',
+    listens: orAbsent(true),
     announcement: {
       tools: [TOOL],
+      readyFrom: orAbsent(0),
       calls: [{ executionId: '', key: '' }],
       activations: [{ activationId: '', executionId: '', key: '', stored: true, end: orNull(isEnd) }],
       resumptions: [{ activationId: '', executionId: '', token: '' }],
@@ -80,7 +83,7 @@ export const PATTERNS = {
   redeem: { activationId: '', token: '' },
   reportEnd: { activationId: '', executionId: '', key: '', end: isEnd },
   reportStay: {},
-  announceTools: { tools: [TOOL] },
+  announceTools: { tools: [TOOL], readyFrom: orAbsent(0), quiet: orAbsent(true) },
   introduce: { documentId: '' },
   listTools: {},
   collect: { tabSecret: '' },

@@ -78,6 +78,30 @@ describe('no service worker', () => {
     expect(result).toBe('/frame');
   });
 
+  test('a call whose tool is refused a token, and whose frame then goes, is told so', async () => {
+    const without = '<script>delete Navigator.prototype.serviceWorker;</script>';
+    bench.site.page(
+      '/asking',
+      `${without}${LAB}<script>
+        lab.register('asks', async (_input, { invocation }) => {
+          await invocation.requestToken().catch(({ reason }) => parent.postMessage(reason));
+          await new Promise(() => {});
+        });
+      </script>`,
+    );
+    const page = await visit(`${without}${LAB}<iframe src="/asking"></iframe>`);
+    await page.waitFor(() => window[0] && 'lab' in (window[0] as object));
+    const told = await page.evaluate(async () => {
+      const refused = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data)));
+      const [tool] = await document.modelContext.getTools();
+      const settled = lab.settled(document.modelContext.executeTool(tool as never));
+      const reason = await refused;
+      document.querySelector('iframe')?.remove();
+      return [reason, await settled];
+    });
+    expect(told).toMatchObject(['no-service-worker', { error: { reason: 'navigated', started: true } }]);
+  });
+
   test('an origin that is not secure', async () => {
     const page = await visit(LAB, bench.site.origin.replace('localhost', 'insecure.test'));
     expect(await page.evaluate(() => isSecureContext)).toBe(false);
