@@ -49,6 +49,8 @@ interface Waiting {
 }
 
 interface PortEnd {
+  /** Resolves with itself once it may speak, and hears. */
+  opened: Promise<PortEnd>;
   post(message: Message): void;
   close(): void;
 }
@@ -68,26 +70,21 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
     const closing = new AbortController();
     const { signal } = closing;
     const name = `webmcp-relay-port:${freshId()}`;
-    const end: PortEnd = {
+    const end = {
       post: (message) => port.postMessage(message),
       close() {
         closing.abort();
         port.close();
         ends.delete(end);
       },
-    };
+    } as PortEnd;
     const lose = (saidSo: boolean): void => {
       if (signal.aborted) return;
       end.close();
       gone(saidSo);
     };
     ends.add(end);
-    const hold = (): Promise<void> => {
-      end.post(['holds', name]);
-      return new Promise((release) => signal.addEventListener('abort', () => release()));
-    };
-    navigator.locks?.request(name, { signal }, hold).catch(() => {});
-    port.onmessage = ({ data: message }: MessageEvent<Message>) => {
+    const hear = ({ data: message }: MessageEvent<Message>): void => {
       if (message[0] === 'bye') lose(true);
       else if (message[0] !== 'holds') receive(message);
       else {
@@ -98,6 +95,20 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
           .catch(() => {});
       }
     };
+    // The first word of an end is the name of its lock: whatever it says after that, the other learns of its death.
+    const held = new Promise<void>((resolve) => {
+      const hold = (): Promise<void> => {
+        end.post(['holds', name]);
+        resolve();
+        return new Promise((release) => signal.addEventListener('abort', () => release()));
+      };
+      if (navigator.locks) navigator.locks.request(name, { signal }, hold).catch(() => resolve());
+      else resolve();
+    });
+    end.opened = held.then(() => {
+      port.onmessage = hear;
+      return end;
+    });
     return end;
   }
 
@@ -138,7 +149,7 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
     }
 
     const introduced = send('introduce', { documentId }).then((reply) => {
-      if (reply.ok) return open(reply.value, receive, gone);
+      if (reply.ok) return open(reply.value, receive, gone).opened;
       callees.delete(documentId);
       for (const id of waiting.keys()) fail(id, reply.error);
       return undefined;
