@@ -19,7 +19,8 @@ function locate(pathname, dist) {
   const name = /^\/((?:[\w-]+\/)*[\w.-]+\.(css|js|json|map|svg))$/.exec(pathname);
   if (!name || name[1].includes('..')) return null;
   const type = types[name[2]];
-  if (/^webmcp-relay(-sw|-more|-validator)?\.js(\.map)?$/.test(name[1])) return { path: join(dist, name[1]), type };
+  if (/^webmcp-relay(-sw|-more|-validator)?\.js(\.map)?$/.test(name[1]))
+    return { path: join(dist, name[1]), type };
   if (name[1].startsWith('webmcp-relay/')) return { path: join(dist, name[1].slice(13)), type };
   return { path: join(ownFiles, name[1]), type };
 }
