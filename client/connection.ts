@@ -264,12 +264,13 @@ export function createConnection(options: ConnectionOptions, owner: ConnectionOw
     if (state === 'alone' && !patient) return Promise.resolve({ ok: false, error: error as ErrorRecord });
     return new Promise((resolve) => {
       const answering = bounds.storage + bounds.acknowledging;
-      const doubt = setTimeout(renew, answering);
       const late = (): void => answer(failed(entry, failure('worker-unavailable', false)));
-      const timer = patient ? undefined : setTimeout(late, bounds.connecting + answering);
+      let timer = setTimeout(() => {
+        renew();
+        if (!patient) timer = setTimeout(late, bounds.connecting);
+      }, answering);
       const entry: Unacknowledged = { method, argument, sent: false, answer };
       function answer(reply: Reply<never>): void {
-        clearTimeout(doubt);
         clearTimeout(timer);
         outbox.delete(entry);
         resolve(reply);

@@ -105,7 +105,7 @@ export function sealedOf<T>(data: T): T {
 
 /** The values in a piece of plain data, each with the id of the execution that it stands in. */
 function* valuesIn(data: unknown, within = ''): Generator<{ value: Value; executionId: ExecutionId }> {
-  if (typeof data !== 'object' || data === null) return;
+  if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data)) return;
   const { executionId = within } = data as { executionId?: ExecutionId };
   if ('text' in data || 'sealed' in data) yield { value: data as Value, executionId };
   else for (const member of Object.values(data)) yield* valuesIn(member, executionId);

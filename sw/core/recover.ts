@@ -21,18 +21,18 @@ import {
   loseActivation,
   moveActivation,
 } from './execution.ts';
-import type { Activation, Execution, State } from './state.ts';
+import type { Activation, Execution } from './state.ts';
 
 /** The executions as they are once storage's newer records, which another worker wrote, are taken in. */
 export function withRecords(
-  known: State['executions'],
+  known: Map<ExecutionId, Execution>,
   records: readonly Execution[],
 ): Map<ExecutionId, Execution> {
+  const news = records.filter(({ id, revision }) => revision > (known.get(id)?.revision ?? -1));
+  // As a rule there are none, and what is known may be much.
+  if (news.length === 0) return known;
   const executions = new Map(known);
-  for (const record of records) {
-    const { revision = -1 } = executions.get(record.id) ?? {};
-    if (revision < record.revision) executions.set(record.id, inherited(record));
-  }
+  for (const record of news) executions.set(record.id, inherited(record));
   return executions;
 }
 

@@ -330,13 +330,13 @@ describe('what is stored', () => {
     const known = anExecution({ revision: 5 });
     const load = (revision: number) => {
       const record = anExecution({ revision, call: { toolName: `revision ${revision}` } });
-      return [...withRecords(aState([known]).executions, [record]).values()];
+      return [...withRecords(new Map(aState([known]).executions), [record]).values()];
     };
     expect(load(6)).toMatchObject([{ call: { toolName: 'revision 6' } }]);
     expect(load(5)).toEqual([known]);
     expect(load(4)).toEqual([known]);
     const unknown = anExecution({ id: 'another', revision: 0 });
-    const loaded = withRecords(aState([known]).executions, [unknown]);
+    const loaded = withRecords(new Map(aState([known]).executions), [unknown]);
     expect([...loaded.values()]).toEqual([known, unknown]);
   });
 });
