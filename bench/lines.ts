@@ -49,9 +49,11 @@ export const lines: Line[] = [
     async measure({ site, browser, rounds }) {
       const page = await open(browser, `${site.on('isolated')}/bench`);
       const request: Samples = { ours: [], bare: [] };
+      const trips: number[] = [];
       const resume = await inParts(rounds, async (part) => {
         const both = await page.evaluate((part) => bench.tokens(part), part);
         add(request, both.request);
+        trips.push(...both.trips);
         return both.resume;
       });
       return [
@@ -59,6 +61,11 @@ export const lines: Line[] = [
           name: 'requestToken, in the page : a seal and a strict put, in a bare worker',
           aim: 2,
           ...request,
+        },
+        {
+          name: 'the same : as long as that takes for the page that asks for it',
+          ours: request.ours,
+          bare: trips,
         },
         {
           name: 'resumeTool until accepted : a round trip, a strict get-and-put, an unseal',

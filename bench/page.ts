@@ -24,7 +24,7 @@ export interface BenchPage {
   offer(): Promise<void>;
   callHere(rounds: number): Promise<Samples>;
   callThere(rounds: number): Promise<Samples>;
-  tokens(rounds: number): Promise<{ request: Samples; resume: Samples }>;
+  tokens(rounds: number): Promise<{ request: Samples; trips: number[]; resume: Samples }>;
   /** Registers many tools in one task, beside one clone of their list. */
   registerMany(rounds: number): Promise<Samples>;
   /** Offers as many, for good. */
@@ -155,7 +155,7 @@ async function callThere(rounds: number): Promise<Samples> {
 }
 
 /** An agent on the page that runs the tool: one token, redeemed in the same page, so that nothing else is timed. */
-async function tokens(rounds: number): Promise<{ request: Samples; resume: Samples }> {
+async function tokens(rounds: number): ReturnType<BenchPage['tokens']> {
   let token = '';
   let asked = 0;
   const ended = new AbortController();
@@ -172,6 +172,8 @@ async function tokens(rounds: number): Promise<{ request: Samples; resume: Sampl
   registered.catch(() => {});
   const tool = await toolNamed('ask', 'traversable');
   const resume: Samples = { ours: [], bare: [] };
+  /** As long as the bare request takes for a page, which has to send it and hear of its end. */
+  const trips: number[] = [];
   const request = await alternate(
     rounds,
     async () => {
@@ -186,13 +188,22 @@ async function tokens(rounds: number): Promise<{ request: Samples; resume: Sampl
     },
     async () => {
       await pause(REST);
-      const ms = await bare.store(TEXT);
+      let ms = 0;
+      trips.push(
+        await timed(async () => {
+          ms = await bare.store(TEXT);
+        }),
+      );
       resume.bare.push(await timed(() => bare.redeem()));
       return ms;
     },
   );
   ended.abort();
-  return { request, resume: { ours: resume.ours.slice(-rounds), bare: resume.bare.slice(-rounds) } };
+  return {
+    request,
+    trips: trips.slice(-rounds),
+    resume: { ours: resume.ours.slice(-rounds), bare: resume.bare.slice(-rounds) },
+  };
 }
 
 function toolAt(index: number) {
