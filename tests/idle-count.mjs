@@ -26,6 +26,7 @@ const page = `<!doctype html><script src="/webmcp-relay.js" data-worker="/counte
 const files = {
   '/': ['text/html', page],
   '/webmcp-relay.js': ['text/javascript', built('webmcp-relay.js')],
+  '/webmcp-relay-more.js': ['text/javascript', built('webmcp-relay-more.js')],
   '/webmcp-relay-sw.js': ['text/javascript', built('webmcp-relay-sw.js')],
   '/counted-sw.js': [
     'text/javascript',

@@ -185,6 +185,11 @@ describe('a caller that says hello and does not name its call', () => {
     expect(told(effects)).toEqual(['deliverOutput activation']);
   });
 
+  test('keepalive, collected by it meanwhile: it may not know so yet, and stays the caller', () => {
+    const call = { keepalive: true, callerDocumentId: 'the one before' };
+    expect(known({ call }).executions.get('execution')?.callerDocumentId).toBe('caller');
+  });
+
   test('keepalive: it lives on, and waits to be collected', () => {
     const execution = known({ call: { keepalive: true } }).executions.get('execution');
     expect(execution).toMatchObject({ settled: null, callerDocumentId: null });

@@ -774,6 +774,24 @@ describe('documents come and go', () => {
   });
 });
 
+test('a worker that starts looks after what is overdue, and what waits for a document that has not said hello', () => {
+  const waiting = (id: string, resumes: string | null = null) =>
+    anExecution({
+      id,
+      activations: [
+        anActivation({ id: 'over', state: 'returned' }),
+        anActivation({ id, state: 'waiting', resumes }),
+      ],
+    });
+  const known = [
+    anExecution({ id: 'overdue', tokens: [aToken({ deadline: START })] }),
+    anExecution({ id: 'runs', activations: [anActivation()] }),
+    waiting('waits to begin'),
+    waiting('waits to be resumed', 'digest'),
+  ];
+  expect(concerned(aState(known), at({ type: 'worker-started' }))).toEqual(['overdue', 'waits to begin']);
+});
+
 describe('which executions an event concerns: all that a transaction has to read', () => {
   const own = anExecution({
     id: 'as caller',

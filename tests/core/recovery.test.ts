@@ -326,6 +326,22 @@ describe('what is stored', () => {
     expect(page.holds()).toEqual([]);
   });
 
+  test('of what another worker has commanded it is not known whether it began; of anything else it is', () => {
+    const record = anExecution({
+      activations: [
+        anActivation({ id: 'runs' }),
+        anActivation({ id: 'told', state: 'commanded' }),
+        anActivation({ id: 'told to resume', state: 'commanded', resumes: 'digest' }),
+      ],
+    });
+    const taken = withRecords(new Map(), [record]).get('execution');
+    expect(taken?.activations.map(({ state, mayHaveBegun }) => [state, mayHaveBegun])).toEqual([
+      ['running', false],
+      ['waiting', true],
+      ['commanded', true],
+    ]);
+  });
+
   test('a newer record replaces what is known, an older one does not', () => {
     const known = anExecution({ revision: 5 });
     const load = (revision: number) => {
