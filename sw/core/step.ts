@@ -336,11 +336,15 @@ function collect(turn: Turn, event: EventOf<'outcomes-collected'>): Answer {
 
 /** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */
 function awaitOutcomes(turn: Turn, event: EventOf<'outcomes-awaited'>): Answer {
-  const { documentId } = event;
+  const { documentId, tabKey = null } = event;
   return each(
     turn,
     event,
-    (execution) => reclaim(turn, execution, documentId),
+    (execution) => {
+      reclaim(turn, execution, documentId);
+      const { call, callerDocumentId, settled } = execution;
+      if (!settled && callerDocumentId === documentId) call.tabKey ??= tabKey;
+    },
     (id) => tellNavigated(turn, documentId, id),
   );
 }
