@@ -190,6 +190,10 @@ export function createDirectPorts({
             callees.delete(documentId);
             end.post(['abort', executionId]);
             fail(executionId, failure('document-unresponsive', false));
+            if (waiting.size > 0) return;
+            // Nothing goes this way any more: the next call is introduced anew.
+            end.post(['bye']);
+            end.close();
           };
           // In two steps: where this document was frozen, the acknowledgement is read before the second.
           const late = (): void => {

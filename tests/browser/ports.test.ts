@@ -1,6 +1,6 @@
 // What a call to another tab needs of the worker, and what becomes of it where the worker is lost or does not answer any more.
 import { expect, test } from 'vitest';
-import { arrived, call, failed, useLab } from './lab.ts';
+import { arrived, call, eventually, failed, outcome, useLab } from './lab.ts';
 
 const bench = useLab();
 
@@ -29,6 +29,39 @@ test.each(['first', 'not first', 'keepalive'])(
     expect(await tool.evaluate(() => lab.log)).toEqual([]);
   },
 );
+
+test('a document that was unresponsive three times, and answers again: one port is left', async () => {
+  const { tool, agent } = await bench.pair({ apart: true });
+  await tool.evaluate(() => lab.register('whoami', () => 'tool'));
+  const locks = () =>
+    agent.evaluate(async () => {
+      const { held = [], pending = [] } = await navigator.locks.query();
+      const [ours, theirs] = [held, pending].map((locks) =>
+        locks.filter(({ name }) => name?.startsWith('webmcp-relay-port:')),
+      );
+      return [ours?.length, theirs?.length];
+    });
+  const unresponsive = failed('document-unresponsive', 'TimeoutError', false);
+  for (let round = 0; round < 3; round += 1) {
+    await tool.evaluate(() => {
+      setTimeout(() => {
+        for (const until = Date.now() + 3_500; Date.now() < until; );
+      });
+    });
+    const settled = await agent.evaluate(async () => {
+      const [tool] = await document.modelContext.getTools({ scope: 'group', readyTimeout: 0 });
+      const calls = [1, 2].map(() => document.modelContext.executeTool(tool as never));
+      return Promise.all(calls.map((call) => lab.settled(call)));
+    });
+    expect(settled).toEqual([unresponsive, unresponsive]);
+    await tool.evaluate(() => {});
+  }
+  await call(agent, 'a', 'whoami');
+  expect(await outcome(agent, 'a')).toEqual({ value: 'tool' });
+  // Each end holds a lock and waits for the other's.
+  await eventually(locks).toEqual([2, 2]);
+  expect(await tool.evaluate(() => lab.log.filter((entry) => entry === 'began whoami'))).toHaveLength(1);
+});
 
 test('an execution that went on in the tab of its caller, collected after the worker’s death: its input and outputs are there', async () => {
   const { tool, agent } = await bench.pair();
