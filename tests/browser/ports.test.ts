@@ -89,3 +89,17 @@ test('an execution that went on in the tab of its caller, collected after the wo
   await agent.evaluate(() => lab.resume(() => 'answer'));
   expect(await agent.evaluate(() => lab.pending[0]?.outcome)).toBe('answer');
 });
+
+test('a tool that is registered while the worker is dead is told of once', async () => {
+  const { tool, agent } = await bench.pair();
+  await agent.evaluate(() => lab.names());
+  await bench.browser.stopWorkers();
+  await agent.evaluate(() => {
+    document.modelContext.addEventListener('toolchange', () => lab.log.push('toolchange'));
+  });
+  await tool.evaluate(() => lab.register('late', () => 'late'));
+  await agent.evaluate(() => lab.find('late'));
+  // What a second one would take to arrive.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(await agent.evaluate(() => lab.log)).toEqual(['toolchange']);
+});
