@@ -9,6 +9,7 @@ import { ACKNOWLEDGEMENT_GRACE, type Bounds, type Sizes } from '../shared/bounds
 import { type ErrorRecord, failure } from '../shared/errors.ts';
 import { type DocumentId, type ExecutionId, freshId } from '../shared/ids.ts';
 import type { End, KeyedCall } from '../shared/protocol.ts';
+import type { CallSurroundings } from './calls.ts';
 import type { Connection } from './connection.ts';
 import type { Direct } from './direct.ts';
 import type { Callee, Caller } from './window-tree.ts';
@@ -18,6 +19,7 @@ const LAST_WORDS = 500;
 
 export interface DirectSurroundings {
   send: Connection['send'];
+  ownTab: CallSurroundings['ownTab'];
   /** This document, as others call it. */
   callee: Omit<Callee, 'window'>;
   bounds: Bounds;
@@ -44,6 +46,7 @@ interface Order extends KeyedCall {
 
 interface Waiting {
   readonly caller: Caller;
+  readonly key: string;
   acknowledged: boolean;
   timer?: ReturnType<typeof setTimeout>;
 }
@@ -55,7 +58,14 @@ interface PortEnd {
   close(): void;
 }
 
-export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: DirectSurroundings): Direct {
+export function createDirectPorts({
+  send,
+  ownTab,
+  callee,
+  bounds,
+  sizes,
+  toolsTold,
+}: DirectSurroundings): Direct {
   const callees = new Map<DocumentId, Callee>();
   const ends = new Set<PortEnd>();
   /** Ends of callbacks that are kept back until the worker knows what they imply. */
@@ -129,6 +139,13 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
       clearTimeout(call.timer);
       if (type !== 'tokenRequested') waiting.delete(id as ExecutionId);
       tell(argument as never);
+      if (type === 'stored') void keep(id, call.key);
+    }
+
+    /** Should it go on in this tab, a later document here may collect it: it shall be able to read what is stored. */
+    async function keep(id: ExecutionId, key: string): Promise<void> {
+      const { tabKey } = (await ownTab(key)) ?? {};
+      void send('awaitOutcomes', { executionIds: [id], tabKey });
     }
 
     function fail(id: ExecutionId, error: ErrorRecord): void {
@@ -148,11 +165,11 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
       }
     }
 
-    const introduced = send('introduce', { documentId }).then((reply) => {
+    /** Or why there is no port: whatever has been called by then, and whatever yet may be, fails with it. */
+    const introduced = send('introduce', { documentId }).then<PortEnd | ErrorRecord>((reply) => {
       if (reply.ok) return open(reply.value, receive, gone).opened;
       callees.delete(documentId);
-      for (const id of waiting.keys()) fail(id, reply.error);
-      return undefined;
+      return reply.error;
     });
 
     return {
@@ -162,16 +179,21 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
         if (waiting.size >= sizes.executions) {
           return failure('too-many', false, `At most ${sizes.executions} open executions a document.`);
         }
-        waiting.set(executionId, { caller, acknowledged: false });
+        waiting.set(executionId, { caller, key: command.key, acknowledged: false });
         void introduced.then((end) => {
           const call = waiting.get(executionId);
-          if (!end || !call) return;
+          if (!call) return;
+          if ('reason' in end) return fail(executionId, end);
           const refuseAfter = Date.now() + bounds.acknowledging;
           const unresponsive = (): void => {
             // It may have missed the introduction; or, if the clock was set back, run it all the same.
             callees.delete(documentId);
             end.post(['abort', executionId]);
             fail(executionId, failure('document-unresponsive', false));
+            if (waiting.size > 0) return;
+            // Nothing goes this way any more: the next call is introduced anew.
+            end.post(['bye']);
+            end.close();
           };
           // In two steps: where this document was frozen, the acknowledgement is read before the second.
           const late = (): void => {
@@ -185,7 +207,7 @@ export function createDirectPorts({ send, callee, bounds, sizes, toolsTold }: Di
       abort(executionId) {
         clearTimeout(waiting.get(executionId)?.timer);
         waiting.delete(executionId);
-        void introduced.then((end) => end?.post(['abort', executionId]));
+        void introduced.then((end) => 'post' in end && end.post(['abort', executionId]));
       },
     };
   }

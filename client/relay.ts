@@ -157,6 +157,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
 
   const direct = createDirect({
     send,
+    ownTab,
     callee: { activate: activateFirst, abort: activations.cancel },
     bounds,
     sizes,

@@ -87,6 +87,6 @@ export const PATTERNS = {
   introduce: { documentId: '' },
   listTools: {},
   collect: { tabSecret: '' },
-  awaitOutcomes: { executionIds: [''] },
+  awaitOutcomes: { executionIds: [''], tabKey: orAbsent(orNull({})) },
   watch: { on: true },
 };

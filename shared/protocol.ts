@@ -221,7 +221,10 @@ export interface Coordinator {
   listTools(nothing: object): Promise<Reply<ToolOwner[]>>;
   collect(request: { tabSecret: string }): Promise<Reply<PendingExecution[]>>;
   /** The document is ready to take the outputs and outcomes of what it collected. */
-  awaitOutcomes(request: { executionIds: ExecutionId[] }): Promise<Reply>;
+  awaitOutcomes(request: {
+    executionIds: ExecutionId[];
+    tabKey?: Call['tabKey'] | undefined;
+  }): Promise<Reply>;
   watch(request: { on: boolean }): Promise<Reply>;
 }
 

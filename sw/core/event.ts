@@ -53,7 +53,13 @@ export type Happening =
   | { type: 'activation-ended'; executionId: ExecutionId; activationId: ActivationId; end: End }
   | { type: 'outcome-delivered'; executionId: ExecutionId; documentId: DocumentId }
   | { type: 'outcomes-collected'; documentId: DocumentId }
-  | { type: 'outcomes-awaited'; documentId: DocumentId; executionIds: ExecutionId[] }
+  | {
+      type: 'outcomes-awaited';
+      documentId: DocumentId;
+      executionIds: ExecutionId[];
+      /** Of calls that went straight to their documents. */
+      tabKey?: Call['tabKey'] | undefined;
+    }
   | { type: 'time-passed' }
   /** Its memory is what storage had. */
   | { type: 'worker-started' };

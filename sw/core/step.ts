@@ -223,12 +223,18 @@ function enlist(turn: Turn, documentId: DocumentId, document?: ConnectedDocument
   const isListed = [before, document].some((one) => one && one.tools.length > 0);
   if (owner && (isListed || owner.readyFrom !== undefined)) {
     const isHeld = document?.readyFrom === Infinity;
+    // Told already: by the hello that the same change has caused, where the worker was dead. Unless that was held back.
+    const isOld = before?.readyFrom !== Infinity && textOf(before) === textOf(document);
     turn.effects.push({
       type: 'announce-tools',
       groupId: owner.groupId,
-      quiet: quiet || !isListed || isHeld,
+      quiet: quiet || !isListed || isHeld || isOld,
     });
   }
+}
+
+function textOf(document?: ConnectedDocument): string {
+  return JSON.stringify(document?.tools ?? null);
 }
 
 function disconnect(turn: Turn, event: EventOf<'document-left' | 'document-lost'>): Answer {
@@ -336,11 +342,15 @@ function collect(turn: Turn, event: EventOf<'outcomes-collected'>): Answer {
 
 /** It gets what there is already; what is not its own, or has gone meanwhile, it shall not wait for. */
 function awaitOutcomes(turn: Turn, event: EventOf<'outcomes-awaited'>): Answer {
-  const { documentId } = event;
+  const { documentId, tabKey = null } = event;
   return each(
     turn,
     event,
-    (execution) => reclaim(turn, execution, documentId),
+    (execution) => {
+      reclaim(turn, execution, documentId);
+      const { call, callerDocumentId, settled } = execution;
+      if (!settled && callerDocumentId === documentId) call.tabKey ??= tabKey;
+    },
     (id) => tellNavigated(turn, documentId, id),
   );
 }
