@@ -71,6 +71,11 @@ export const comlinkTrimmed = {
   },
 };
 
+/** What esbuild puts before a script for modules that there are none of may go, once it says so. @param {string} script */
+function droppable(script) {
+  return script.replace(/^( {2}var __\w+ = )(Object\.[\w.]+);$/gm, '$1/* @__PURE__ */ (() => $2)();');
+}
+
 /** @param {string} source @param {RegExp} part */
 function without(source, part) {
   const rest = source.replace(part, '');
@@ -137,7 +142,7 @@ async function buildOne({ name, entry, format }, outdir, define) {
   });
   const textOf = (/** @type {string} */ end) =>
     bundle.outputFiles.find(({ path }) => path.endsWith(end))?.text ?? '';
-  const { code = '', map } = await minify(textOf('.js'), {
+  const { code = '', map } = await minify(droppable(textOf('.js')), {
     ecma: 2020,
     module: format === 'esm',
     toplevel: true,

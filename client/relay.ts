@@ -136,6 +136,8 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     },
     left: leave,
     returned() {
+      // Its tools are back.
+      stale = true;
       calls.returned();
       connection.wake();
     },
@@ -228,6 +230,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
   function hello(): Hello {
     const { tabSecret: _, ...facts } = identity.current;
     announcedReady = readiness.readyFrom();
+    const quiet = !stale && !telling;
     stale = false;
     return {
       type: HELLO,
@@ -240,6 +243,7 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
       announcement: {
         tools: tools.list(),
         readyFrom: announcedReady,
+        quiet,
         calls: calls.announced(),
         activations: activations.announced(),
         resumptions: resumptions.announced(),
@@ -325,8 +329,9 @@ export function createRelay(options: RelayOptions, fire: (event: Event) => void)
     // What was held back is told now.
     const isQuiet = !stale && before < Infinity;
     announcedReady = readyFrom;
-    stale = false;
     const told = connection.send('announceTools', { tools: tools.list(), readyFrom, quiet: isQuiet });
+    // A hello that this has caused has told them aloud.
+    stale = false;
     telling = told;
     void told.then(() => {
       if (telling === told) telling = undefined;

@@ -63,6 +63,7 @@ export const PATTERNS = {
     announcement: {
       tools: [TOOL],
       readyFrom: orAbsent(0),
+      quiet: orAbsent(true),
       calls: [{ executionId: '', key: '' }],
       activations: [{ activationId: '', executionId: '', key: '', stored: true, end: orNull(isEnd) }],
       resumptions: [{ activationId: '', executionId: '', token: '' }],

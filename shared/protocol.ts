@@ -59,6 +59,8 @@ export interface Announcement {
   tools: ToolDefinition[];
   /** From when on the document is ready, in milliseconds since the epoch: `Infinity` while a promise of it pends. */
   readyFrom?: number;
+  /** No tools have changed since a worker was told of them. */
+  quiet?: boolean;
   calls: AnnouncedCall[];
   activations: AnnouncedActivation[];
   resumptions: AnnouncedResumption[];

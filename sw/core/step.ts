@@ -196,8 +196,8 @@ function eachActivation(
 function connect(turn: Turn, event: EventOf<'document-connected'>): Answer {
   const { facts, clientId, announcement } = event;
   const { documentId } = facts;
-  const { tools, readyFrom } = announcement;
-  enlist(turn, documentId, { ...facts, clientId, tools, readyFrom });
+  const { tools, readyFrom, quiet } = announcement;
+  enlist(turn, documentId, { ...facts, clientId, tools, readyFrom }, quiet);
   return each(
     turn,
     event,

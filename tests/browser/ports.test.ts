@@ -90,6 +90,20 @@ test('an execution that went on in the tab of its caller, collected after the wo
   expect(await agent.evaluate(() => lab.pending[0]?.outcome)).toBe('answer');
 });
 
+test('tools that a new worker hears of, and the group had heard of before, are no news', async () => {
+  const { tool, agent } = await bench.pair();
+  await tool.evaluate(() => lab.register('known', () => 'known'));
+  await agent.evaluate(() => lab.find('known'));
+  await agent.evaluate(() => {
+    document.modelContext.addEventListener('toolchange', () => lab.log.push('toolchange'));
+  });
+  await bench.browser.stopWorkers();
+  expect(await agent.evaluate(() => lab.names())).toEqual(['known']);
+  // What an event would take to arrive.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(await agent.evaluate(() => lab.log)).toEqual([]);
+});
+
 test('a tool that is registered while the worker is dead is told of once', async () => {
   const { tool, agent } = await bench.pair();
   await agent.evaluate(() => lab.names());

@@ -681,12 +681,13 @@ describe('documents come and go', () => {
     inputSchema: '',
     annotations: null,
   };
-  const hello = (documentId: string, tools: (typeof tool)[], readyFrom?: number) => {
+  const hello = (documentId: string, tools: (typeof tool)[], readyFrom?: number, quiet = false) => {
     const { tabId, groupId, top, url, clientId } = aDocument(documentId);
     const facts = { documentId, tabId, groupId, top, url };
     const announcement = {
       tools,
       ...(readyFrom !== undefined && { readyFrom }),
+      quiet,
       calls: [],
       activations: [],
       resumptions: [],
@@ -720,6 +721,11 @@ describe('documents come and go', () => {
         isTold ? [{ type: 'announce-tools', groupId: 'group', quiet: false }] : [],
       );
     }
+  });
+
+  test('comes with tools that the group had heard of from another worker: in silence', () => {
+    const done = step(aState([]), hello('target', [tool], undefined, true));
+    expect(done.effects).toEqual([{ type: 'announce-tools', groupId: 'group', quiet: true }]);
   });
 
   test('leaves, and was not known: nothing', () => {
