@@ -3,6 +3,7 @@
  *
  * The worker's end is Comlink. Of what that can say, a page says and hears two things, in the words of Comlink's protocol.ts: a
  * method called with one value, and what became of it. That takes less than bringing Comlink to every page would.
+ * Kept: commands leave in the order of their calls; a command to this page is answered, if only with what it threw.
  */
 import { freshId } from '../shared/ids.ts';
 import type { Coordinator, DocumentPeer, Hello, HelloAnswer } from '../shared/protocol.ts';
